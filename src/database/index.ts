@@ -1,0 +1,9 @@
+export type {
+  Database,
+  DatabaseDurability,
+  Queryable,
+  QueryResult,
+  Row,
+  Transaction,
+  TransactionOptions,
+} from './database.js';
