@@ -1,0 +1,2 @@
+export type * from './message.js';
+export type * from './store.js';
