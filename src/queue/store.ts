@@ -143,6 +143,25 @@ export interface QueueStore extends Component {
   watch(queues: readonly string[], onHint: (queue: string) => void): Promise<() => Promise<void>>;
 
   /**
+   * Optional, for a worker under load: `complete` and then `dequeue` of one queue in one round trip. It promises exactly
+   * what the two promise alone: every lease is answered by itself and in order, what the completions free (exclusivity
+   * values) is dequeueable in the same call, and a repeat with the same tokens and `requestId` gives the same answer.
+   * When it throws, the caller repeats all of it. `dequeue.queue` is `queue`.
+   */
+  settleAndDequeue?(request: {
+    readonly queue: string;
+    readonly complete: readonly (LeaseRef & { readonly result: string | undefined })[];
+    readonly dequeue: DequeueRequest;
+    readonly now: number | undefined;
+  }): Promise<{ readonly completed: LeaseOutcome[]; readonly messages: LeasedMessage[] }>;
+
+  /**
+   * Optional, for a worker of several queues that waits: those of `queues` in which something may be dequeueable, in
+   * one statement. May name a queue too many, never one too few.
+   */
+  ready?(request: { readonly queues: readonly string[]; readonly now: number | undefined }): Promise<string[]>;
+
+  /**
    * One bounded step of what runs in the background: due messages become pending, expired leases go back or become
    * errored, terminal messages past their retention are collected. Answers how many it moved and when (milliseconds
    * from now) something comes due next, if that is known.
