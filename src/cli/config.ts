@@ -1,0 +1,88 @@
+/**
+ * The only reader of the environment: flags first, then HEADGATE_* variables, then the defaults. Every value is checked
+ * here and a wrong one is refused by the name under which it was given.
+ */
+import { resolve } from 'node:path';
+import { invalidInput } from '../errors.js';
+import { parseApiKeys, type ApiKey } from '../server/index.js';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface StoreConfig {
+  /** A PostgreSQL to use; undefined: the embedded one in `dataFolder`. */
+  readonly databaseUrl: string | undefined;
+  readonly dataFolder: string;
+}
+
+export interface ServeConfig extends StoreConfig {
+  readonly port: number;
+  readonly host: string;
+  readonly apiKeys: readonly ApiKey[];
+  readonly logLevel: string;
+}
+
+export interface DemoConfig {
+  /** A follow graph to load instead of the generated one. */
+  readonly followsFile: string | undefined;
+  /** Accounts of the generated graph. */
+  readonly accounts: number;
+  /** Posts a second of the demo traffic. */
+  readonly rate: number;
+}
+
+export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'];
+
+interface Source {
+  readonly name: string;
+  readonly text: string | undefined;
+}
+
+function sourceOf(flag: string, given: unknown, variable: string, environment: Environment): Source {
+  if (typeof given === 'string') return { name: `--${flag}`, text: given };
+  return { name: variable, text: environment[variable] };
+}
+
+function numberOf(source: Source, bounds: { min: number; max: number; whole: boolean }, fallback: number): number {
+  if (source.text === undefined) return fallback;
+  const value = Number(source.text);
+  const fits = source.text.trim() !== '' && value >= bounds.min && value <= bounds.max && (!bounds.whole || Number.isInteger(value));
+  if (!fits) throw invalidInput(source.name, source.text, `a ${bounds.whole ? 'whole ' : ''}number from ${bounds.min} to ${bounds.max}`);
+  return value;
+}
+
+function oneOf(source: Source, allowed: readonly string[], fallback: string): string {
+  if (source.text === undefined) return fallback;
+  if (!allowed.includes(source.text)) throw invalidInput(source.name, source.text, `one of ${allowed.join(', ')}`);
+  return source.text;
+}
+
+export type Flags = Readonly<Record<string, unknown>>;
+
+export function storeConfig(flags: Flags, environment: Environment): StoreConfig {
+  const url = sourceOf('database-url', flags['databaseUrl'], 'HEADGATE_DATABASE_URL', environment);
+  if (url.text !== undefined && !/^postgres(ql)?:\/\//.test(url.text)) {
+    // the value may hold a password
+    throw invalidInput(url.name, '(a URL)', 'a URL that begins with postgres:// or postgresql://');
+  }
+  const folder = sourceOf('data', flags['data'], 'HEADGATE_DATA', environment);
+  return { databaseUrl: url.text, dataFolder: resolve(folder.text ?? './.headgate') };
+}
+
+export function serveConfig(flags: Flags, environment: Environment): ServeConfig {
+  return {
+    ...storeConfig(flags, environment),
+    port: numberOf(sourceOf('port', flags['port'], 'HEADGATE_PORT', environment), { min: 0, max: 65_535, whole: true }, 4_400),
+    host: sourceOf('host', flags['host'], 'HEADGATE_HOST', environment).text ?? '127.0.0.1',
+    apiKeys: parseApiKeys(environment['HEADGATE_API_KEYS'] ?? ''),
+    logLevel: oneOf(sourceOf('log-level', flags['logLevel'], 'HEADGATE_LOG_LEVEL', environment), logLevels, 'warn'),
+  };
+}
+
+export function demoConfig(flags: Flags, environment: Environment): DemoConfig {
+  const file = sourceOf('follows', flags['follows'], 'HEADGATE_FOLLOWS', environment).text;
+  return {
+    followsFile: file === undefined ? undefined : resolve(file),
+    accounts: numberOf(sourceOf('accounts', flags['accounts'], 'HEADGATE_ACCOUNTS', environment), { min: 2, max: 1_000_000, whole: true }, 2_000),
+    rate: numberOf(sourceOf('rate', flags['rate'], 'HEADGATE_RATE', environment), { min: 0, max: 1_000, whole: false }, 2),
+  };
+}

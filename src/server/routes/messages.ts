@@ -1,0 +1,198 @@
+/** Messages over HTTP: enqueue, dequeue, and what the holder of a lease does with it. */
+import { Type } from 'typebox';
+import { queueError, type LeaseOutcome, type NewMessage } from '../../queue/index.js';
+import { answers } from '../schemas.js';
+import { typed, type RegisterRoutes } from './register.js';
+
+const metadata = Type.Record(Type.String(), Type.String(), { description: 'String pairs, up to 16.' });
+const payload = Type.Unknown({ description: 'Any JSON, at most 32 KiB.' });
+
+const newMessage = Type.Object(
+  {
+    id: Type.Optional(Type.String()),
+    payload,
+    priority: Type.Optional(Type.Number({ description: 'Safe integer, lower first; the norm is the deadline in unix ms.' })),
+    metadata: Type.Optional(metadata),
+    delayMs: Type.Optional(Type.Number()),
+    attemptsMax: Type.Optional(Type.Number()),
+    leaseMs: Type.Optional(Type.Number()),
+  },
+  { additionalProperties: false },
+);
+
+const enqueueAnswer = Type.Object({
+  messages: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      created: Type.Boolean(),
+      state: Type.Optional(Type.String()),
+      error: Type.Optional(Type.Object({ code: Type.String(), detail: Type.String(), field: Type.Optional(Type.String()) })),
+    }),
+  ),
+});
+
+export const messageSchema = Type.Object(
+  {
+    queue: Type.String(),
+    id: Type.String(),
+    payload,
+    metadata,
+    priority: Type.Number(),
+    state: Type.String(),
+    attempts: Type.Integer(),
+    attemptsMax: Type.Integer(),
+    visibleAt: Type.Number(),
+    leaseUntil: Type.Optional(Type.Number()),
+    leaseToken: Type.Optional(Type.String()),
+    version: Type.Integer(),
+    enqueuedAt: Type.Number(),
+    startedAt: Type.Optional(Type.Number()),
+    finishedAt: Type.Optional(Type.Number()),
+    result: Type.Optional(Type.Unknown()),
+    error: Type.Optional(Type.String()),
+    trace: Type.Optional(Type.String()),
+  },
+  { description: 'Times are unix milliseconds of the store.' },
+);
+
+const settled = Type.Object({ id: Type.String(), state: Type.String(), version: Type.Optional(Type.Integer()), leaseUntil: Type.Optional(Type.Number()) });
+const queueParams = Type.Object({ queue: Type.String() });
+const messageParams = Type.Object({ queue: Type.String(), id: Type.String() });
+const leaseToken = Type.String({ minLength: 1 });
+
+/** The one outcome of a batch of one, as an answer or as the error it stands for. */
+function answerOf(outcome: LeaseOutcome | undefined, queue: string, id: string) {
+  const ids = { queue, message: id };
+  switch (outcome?.kind) {
+    case 'done':
+      return { id, state: outcome.state, version: outcome.version, ...(outcome.leaseUntil === undefined ? {} : { leaseUntil: outcome.leaseUntil }) };
+    case 'canceled':
+      throw queueError('message-canceled', `message "${id}" has been canceled`, { ids });
+    case 'busy':
+      throw queueError('message-busy', `message "${id}" is held by another operation; ask again`, { ids });
+    case 'refused':
+      throw outcome.error;
+    default:
+      throw queueError('lease-lost', `the lease of message "${id}" is not held by this token`, { ids, field: 'leaseToken' });
+  }
+}
+
+export const messageRoutes: RegisterRoutes = async (app, { parts }) => {
+  const tags = ['queues'];
+  const at = typed(app);
+
+  at.post(
+    '/v1/queues/:queue/messages',
+    {
+      schema: {
+        tags,
+        summary: 'Enqueue up to 1,000 messages; each is answered by itself',
+        params: queueParams,
+        headers: Type.Object({ 'idempotency-key': Type.Optional(Type.String({ maxLength: 200 })) }),
+        body: Type.Object({ messages: Type.Array(newMessage, { minItems: 1, maxItems: 1_000 }) }, { additionalProperties: false }),
+        response: answers(200, enqueueAnswer),
+      },
+    },
+    async (request) => {
+      const key = request.headers['idempotency-key'];
+      const messages = request.body.messages.map(
+        (message, index) => (key !== undefined && message.id === undefined ? { ...message, id: `${key}:${index}` } : message) as NewMessage,
+      );
+      const outcomes = await parts.queue().enqueue(request.params.queue, messages);
+      const alone = outcomes.length === 1 ? outcomes[0] : undefined;
+      if (alone?.kind === 'refused') throw alone.error;
+      return {
+        messages: outcomes.map((outcome) => {
+          if (outcome.kind === 'enqueued') return { id: outcome.id, created: outcome.created, state: outcome.state };
+          if (outcome.kind === 'conflict') {
+            const detail = 'the id is known with another payload';
+            return { id: outcome.id, created: false, state: outcome.state, error: { code: 'id-conflict', detail, field: 'id' } };
+          }
+          const { code, message: detail, field } = outcome.error;
+          return { id: outcome.id, created: false, error: { code, detail, ...(field === undefined ? {} : { field }) } };
+        }),
+      };
+    },
+  );
+
+  at.post(
+    '/v1/queues/:queue/dequeue',
+    {
+      schema: {
+        tags,
+        summary: 'Lease the most urgent messages; a repeat with the same requestId gives the same leases',
+        params: queueParams,
+        body: Type.Object(
+          {
+            count: Type.Optional(Type.Number()),
+            where: Type.Optional(metadata),
+            leaseMs: Type.Optional(Type.Number()),
+            waitMs: Type.Optional(Type.Number({ maximum: 30_000 })),
+            requestId: Type.Optional(Type.String()),
+            worker: Type.Optional(Type.String()),
+          },
+          { additionalProperties: false },
+        ),
+        response: answers(200, Type.Object({ messages: Type.Array(messageSchema) })),
+      },
+    },
+    async (request) => ({ messages: await parts.queue().dequeue(request.params.queue, request.body) }),
+  );
+
+  at.post(
+    '/v1/queues/:queue/messages/:id/extend',
+    { schema: { tags, params: messageParams, body: Type.Object({ leaseToken, leaseMs: Type.Optional(Type.Number()) }), response: answers(200, settled) } },
+    async ({ params: { queue, id }, body }) => answerOf((await parts.queue().extend(queue, [{ id, ...body }]))[0], queue, id),
+  );
+
+  at.post(
+    '/v1/queues/:queue/messages/:id/complete',
+    { schema: { tags, params: messageParams, body: Type.Object({ leaseToken, result: Type.Optional(Type.Unknown()) }), response: answers(200, settled) } },
+    async ({ params: { queue, id }, body }) =>
+      answerOf((await parts.queue().complete(queue, [{ id, leaseToken: body.leaseToken, result: body.result as NewMessage['payload'] }]))[0], queue, id),
+  );
+
+  at.post(
+    '/v1/queues/:queue/messages/:id/fail',
+    {
+      schema: {
+        tags,
+        summary: 'Give up this attempt; without retryDelayMs the message is errored',
+        params: messageParams,
+        body: Type.Object({ leaseToken, error: Type.String(), retryDelayMs: Type.Optional(Type.Number()) }),
+        response: answers(200, settled),
+      },
+    },
+    async ({ params: { queue, id }, body }) => answerOf((await parts.queue().fail(queue, [{ id, ...body }]))[0], queue, id),
+  );
+
+  at.post(
+    '/v1/queues/:queue/messages/:id/release',
+    {
+      schema: {
+        tags,
+        params: messageParams,
+        body: Type.Object({ leaseToken, delayMs: Type.Optional(Type.Number()), refund: Type.Optional(Type.Boolean()) }),
+        response: answers(200, settled),
+      },
+    },
+    async ({ params: { queue, id }, body }) => answerOf((await parts.queue().release(queue, [{ id, ...body }]))[0], queue, id),
+  );
+
+  at.post(
+    '/v1/queues/:queue/messages/:id/cancel',
+    { schema: { tags, params: messageParams, response: answers(200, settled) } },
+    async ({ params: { queue, id } }) => {
+      const outcome = (await parts.queue().cancel(queue, [id]))[0];
+      if (outcome?.kind === 'canceled') return { id, state: 'canceled' };
+      if (outcome?.kind === 'terminal') return { id, state: outcome.state };
+      throw queueError('message-unknown', `there is no message "${id}" in queue "${queue}"`, { ids: { queue, message: id } });
+    },
+  );
+
+  at.get('/v1/queues/:queue/messages/:id', { schema: { tags, params: messageParams, response: answers(200, messageSchema) } }, async ({ params: { queue, id } }) => {
+    const message = await parts.queue().get(queue, id);
+    if (!message) throw queueError('message-unknown', `there is no message "${id}" in queue "${queue}"`, { ids: { queue, message: id } });
+    return message;
+  });
+};
