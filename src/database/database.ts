@@ -20,6 +20,8 @@ export interface Queryable {
 /** The handle of an open transaction; throws `transaction-misuse` once the transaction has ended. */
 export interface Transaction extends Queryable {
   readonly inTransaction: true;
+  /** Runs a script of several statements without parameters (migrations). */
+  script(text: string): Promise<void>;
 }
 
 export interface TransactionOptions {

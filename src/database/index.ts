@@ -7,3 +7,8 @@ export type {
   Transaction,
   TransactionOptions,
 } from './database.js';
+export { type FolderHolder, type FolderLock, lockFolder, readFolderLock } from './folder-lock.js';
+export { type MigrateOptions, migrate, quoteSchema } from './migrate.js';
+export { openPglite, type PgliteDatabase, type PgliteOptions } from './pglite.js';
+export { openPostgres, type PostgresOptions } from './postgres.js';
+export { isSqlError, SqlError } from './sql-error.js';
