@@ -19,7 +19,13 @@ export const allowedMoves: Readonly<Record<MessageState, readonly MessageState[]
   errored: ['pending'],
 };
 
-export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+export type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue };
 export type Metadata = Readonly<Record<string, string>>;
 
 /** A message as a caller enqueues it. */
@@ -72,4 +78,20 @@ export interface LeasedMessage extends Message {
   /** Fences every change by the holder; random, never given out twice. */
   readonly leaseToken: string;
   readonly leaseUntil: number;
+}
+
+/** One change of one message. `version` orders the changes and makes a missed one visible as a gap. */
+export interface MessageEvent {
+  readonly queue: string;
+  readonly id: string;
+  readonly version: number;
+  /** Undefined for the enqueue. */
+  readonly from: MessageState | undefined;
+  readonly to: MessageState;
+  /** Unix milliseconds of the store's clock. */
+  readonly at: number;
+  readonly attempt: number;
+  readonly metadata: Metadata;
+  /** Tells a message from a later one under the same id. */
+  readonly incarnation: string;
 }

@@ -8,7 +8,7 @@
  */
 import type { Component } from '../lifecycle.js';
 import type { HeadgateError } from '../errors.js';
-import type { LeasedMessage, Message, MessageState, Metadata } from './message.js';
+import type { LeasedMessage, Message, MessageEvent, MessageState, Metadata } from './message.js';
 
 /** A message ready to be stored: payload as JSON text, everything that has a default left undefined for the queue's. */
 export interface MessageToStore {
@@ -25,7 +25,12 @@ export interface MessageToStore {
 
 export type EnqueueOutcome =
   /** `created: false`: the id was known; `state` is that of the first one. */
-  | { readonly kind: 'enqueued'; readonly id: string; readonly created: boolean; readonly state: MessageState }
+  | {
+      readonly kind: 'enqueued';
+      readonly id: string;
+      readonly created: boolean;
+      readonly state: MessageState;
+    }
   /** The id is known with another payload; nothing changed. */
   | { readonly kind: 'conflict'; readonly id: string; readonly state: MessageState }
   | { readonly kind: 'refused'; readonly id: string; readonly error: HeadgateError };
@@ -36,13 +41,61 @@ export interface LeaseRef {
 }
 
 export type LeaseOutcome =
-  | { readonly kind: 'done'; readonly id: string; readonly state: MessageState; readonly version: number; readonly leaseUntil?: number }
+  | {
+      readonly kind: 'done';
+      readonly id: string;
+      readonly state: MessageState;
+      readonly version: number;
+      readonly leaseUntil?: number;
+    }
   /** The token is not the current one, the lease has ended, or the message is unknown. */
   | { readonly kind: 'lease-lost'; readonly id: string }
   | { readonly kind: 'canceled'; readonly id: string }
   /** Somebody else holds the row this moment; ask again alone. */
   | { readonly kind: 'busy'; readonly id: string }
   | { readonly kind: 'refused'; readonly id: string; readonly error: HeadgateError };
+
+/** What is enqueued in the same step as a completion: all of it, or the completion does not happen. */
+export interface FollowUp {
+  readonly queue: string;
+  readonly messages: readonly MessageToStore[];
+}
+
+export type CancelOutcome =
+  | { readonly kind: 'canceled' | 'unknown' | 'busy'; readonly id: string }
+  | { readonly kind: 'terminal'; readonly id: string; readonly state: MessageState };
+
+export interface MessageChange {
+  readonly id: string;
+  readonly priority: number | undefined;
+  /** Unix milliseconds of the store's clock; in the past or now: dequeueable at once. */
+  readonly visibleAt: number | undefined;
+  readonly payload: string | undefined;
+}
+
+export type ChangeOutcome =
+  | { readonly kind: 'changed'; readonly id: string; readonly state: MessageState; readonly version: number }
+  /** Running or terminal: only a message that waits can be changed. */
+  | { readonly kind: 'not-waiting'; readonly id: string; readonly state: MessageState }
+  | { readonly kind: 'unknown' | 'busy'; readonly id: string }
+  | { readonly kind: 'refused'; readonly id: string; readonly error: HeadgateError };
+
+export type RequeueOutcome =
+  | { readonly kind: 'requeued'; readonly id: string; readonly state: MessageState; readonly version: number }
+  | { readonly kind: 'not-errored'; readonly id: string; readonly state: MessageState }
+  | { readonly kind: 'unknown' | 'busy'; readonly id: string };
+
+/** A message that is enqueued again and again: `next` is the tick that has not been enqueued yet. */
+export interface Recurring {
+  readonly name: string;
+  readonly queue: string;
+  readonly cron: string;
+  readonly timeZone: string;
+  /** Template of the message; its id is made of the name and the tick. */
+  readonly message: MessageToStore;
+  /** Unix milliseconds. */
+  readonly next: number;
+}
 
 export interface DequeueRequest {
   readonly queue: string;
@@ -64,8 +117,27 @@ export interface QueueConfiguration {
   readonly retentionMs: { readonly completed: number; readonly canceled: number; readonly errored: number };
   readonly enqueueBlocked: boolean;
   readonly dequeueBlocked: boolean;
+  /** At most `count` messages are handed out in any window of `perMs`. */
+  readonly rateLimit: { readonly count: number; readonly perMs: number } | undefined;
+  /** One stored event a message and change, one a batch, or none. */
   readonly history: 'message' | 'batch' | 'off';
 }
+
+/** What a queue is until it is configured. */
+export const configurationDefault: QueueConfiguration = {
+  type: { kind: 'simple' },
+  leaseMs: 30_000,
+  delayMs: 0,
+  attemptsMax: 3,
+  retentionMs: { completed: 86_400_000, canceled: 86_400_000, errored: 7 * 86_400_000 },
+  enqueueBlocked: false,
+  dequeueBlocked: false,
+  rateLimit: undefined,
+  history: 'batch',
+};
+
+/** Who repeats a settled lease gets the same answer for this long at least, whatever the retention. */
+export const settledTokenMs = 60_000;
 
 export interface Depth {
   readonly invisible: number;
@@ -83,6 +155,8 @@ export interface QueueStore extends Component {
     readonly messages: readonly MessageToStore[];
     /** The caller's own open transaction; understood by stores that live in its database. */
     readonly transaction?: unknown;
+    /** False leaves the wake-up out of a caller's transaction: waiting dequeues see the messages within 1 s. Default true. */
+    readonly wake?: boolean;
     readonly now: number | undefined;
   }): Promise<EnqueueOutcome[]>;
 
@@ -96,7 +170,10 @@ export interface QueueStore extends Component {
 
   complete(request: {
     readonly queue: string;
-    readonly leases: readonly (LeaseRef & { readonly result: string | undefined })[];
+    readonly leases: readonly (LeaseRef & {
+      readonly result: string | undefined;
+      readonly followUps?: readonly FollowUp[];
+    })[];
     readonly transaction?: unknown;
     readonly now: number | undefined;
   }): Promise<LeaseOutcome[]>;
@@ -104,7 +181,10 @@ export interface QueueStore extends Component {
   /** `retryDelayMs` undefined: errored at once. No attempts left: errored whatever it says. */
   fail(request: {
     readonly queue: string;
-    readonly leases: readonly (LeaseRef & { readonly error: string; readonly retryDelayMs: number | undefined })[];
+    readonly leases: readonly (LeaseRef & {
+      readonly error: string;
+      readonly retryDelayMs: number | undefined;
+    })[];
     readonly now: number | undefined;
   }): Promise<LeaseOutcome[]>;
 
@@ -115,11 +195,39 @@ export interface QueueStore extends Component {
     readonly now: number | undefined;
   }): Promise<LeaseOutcome[]>;
 
-  cancel(request: { readonly queue: string; readonly ids: readonly string[]; readonly now: number | undefined }): Promise<
-    ({ readonly kind: 'canceled' | 'unknown'; readonly id: string } | { readonly kind: 'terminal'; readonly id: string; readonly state: MessageState })[]
-  >;
+  cancel(request: {
+    readonly queue: string;
+    readonly ids: readonly string[];
+    readonly now: number | undefined;
+  }): Promise<CancelOutcome[]>;
 
-  get(request: { readonly queue: string; readonly id: string; readonly now: number | undefined }): Promise<Message | undefined>;
+  /** Changes messages that wait. Repeating it changes nothing more. */
+  change(request: {
+    readonly queue: string;
+    readonly changes: readonly MessageChange[];
+    readonly now: number | undefined;
+  }): Promise<ChangeOutcome[]>;
+  /** Errored messages wait again, with their attempts to spend anew. */
+  requeue(request: {
+    readonly queue: string;
+    readonly ids: readonly string[];
+    readonly now: number | undefined;
+  }): Promise<RequeueOutcome[]>;
+  /** One bounded step: forgets at most `limit` messages of one state, running ones excepted. */
+  purge(request: {
+    readonly queue: string;
+    readonly state: Exclude<MessageState, 'running'>;
+    readonly limit: number;
+    readonly now: number | undefined;
+  }): Promise<{
+    readonly removed: number;
+  }>;
+
+  get(request: {
+    readonly queue: string;
+    readonly id: string;
+    readonly now: number | undefined;
+  }): Promise<Message | undefined>;
   list(request: {
     readonly queue: string;
     readonly state: MessageState;
@@ -129,11 +237,40 @@ export interface QueueStore extends Component {
     readonly limit: number;
     readonly now: number | undefined;
   }): Promise<{ readonly messages: Message[]; readonly next: string | undefined }>;
-  depth(request: { readonly queue: string; readonly where: Metadata; readonly now: number | undefined }): Promise<Depth>;
+  depth(request: {
+    readonly queue: string;
+    readonly where: Metadata;
+    readonly now: number | undefined;
+  }): Promise<Depth>;
   /** The pending message that has waited longest: its id and age in milliseconds by the store's clock. */
-  oldest(request: { readonly queue: string; readonly where: Metadata; readonly now: number | undefined }): Promise<
-    { readonly id: string; readonly ageMs: number } | undefined
-  >;
+  oldest(request: {
+    readonly queue: string;
+    readonly where: Metadata;
+    readonly now: number | undefined;
+  }): Promise<{ readonly id: string; readonly ageMs: number } | undefined>;
+
+  /** Every change of a message that is still known, by version; empty for a queue without history. */
+  history(request: {
+    readonly queue: string;
+    readonly id: string;
+    readonly now: number | undefined;
+  }): Promise<MessageEvent[]>;
+  /** Calls `listener` with the changes that this process makes. Best effort: never awaited, never an answer's condition. */
+  onEvents(listener: (events: readonly MessageEvent[]) => void): () => void;
+
+  /** Sets, by name; `next` of one that exists with the same cron and time zone is kept. */
+  putRecurring(recurring: Recurring): Promise<void>;
+  removeRecurring(name: string): Promise<boolean>;
+  /** All, or those due by the store's clock. */
+  recurring(request: { readonly due: boolean; readonly now: number | undefined }): Promise<Recurring[]>;
+  /** Moves `next` on if it is still `from`. */
+  advanceRecurring(request: {
+    readonly name: string;
+    readonly from: number;
+    readonly next: number;
+  }): Promise<boolean>;
+  /** The store's clock, unix milliseconds. */
+  time(now: number | undefined): Promise<number>;
 
   queues(): Promise<string[]>;
   configuration(queue: string): Promise<QueueConfiguration>;
@@ -159,12 +296,17 @@ export interface QueueStore extends Component {
    * Optional, for a worker of several queues that waits: those of `queues` in which something may be dequeueable, in
    * one statement. May name a queue too many, never one too few.
    */
-  ready?(request: { readonly queues: readonly string[]; readonly now: number | undefined }): Promise<string[]>;
+  ready?(request: {
+    readonly queues: readonly string[];
+    readonly now: number | undefined;
+  }): Promise<string[]>;
 
   /**
    * One bounded step of what runs in the background: due messages become pending, expired leases go back or become
    * errored, terminal messages past their retention are collected. Answers how many it moved and when (milliseconds
    * from now) something comes due next, if that is known.
    */
-  housekeep(request: { readonly now: number | undefined }): Promise<{ readonly moved: number; readonly nextDueMs: number | undefined }>;
+  housekeep(request: {
+    readonly now: number | undefined;
+  }): Promise<{ readonly moved: number; readonly nextDueMs: number | undefined }>;
 }
