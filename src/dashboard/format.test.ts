@@ -1,0 +1,35 @@
+import { expect, it } from 'vitest';
+import { formatAgo, formatCount, formatRate, formatSeconds, formatShare } from './format.js';
+
+it('seconds are written in their two largest units', () => {
+  const cases: [number, string][] = [
+    [0, '0 s'],
+    [0.42, '0.4 s'],
+    [9.96, '10 s'],
+    [59.4, '59 s'],
+    [60, '1 min'],
+    [185, '3 min 5 s'],
+    [7_800, '2 h 10 min'],
+    [356_400, '4 d 3 h'],
+  ];
+  for (const [seconds, text] of cases) expect(formatSeconds(seconds)).toBe(text);
+});
+
+it('a share below everything is never rounded up to 100 %', () => {
+  expect(formatShare(99_999, 100_000)).toBe('99.99 %');
+  expect(formatShare(5, 5)).toBe('100 %');
+  expect(formatShare(0, 0)).toBe('—');
+});
+
+it('counts and rates stay short', () => {
+  expect(formatCount(123_456)).toBe('123,456');
+  expect(formatCount(7_654_321)).toBe('7.7M');
+  expect(formatRate(0.25)).toBe('0.3');
+  expect(formatRate(1_234.5)).toBe('1,235');
+});
+
+it('an age says past and future apart', () => {
+  expect(formatAgo(1_000, 1_400)).toBe('now');
+  expect(formatAgo(0, 12_000)).toBe('12 s ago');
+  expect(formatAgo(60_000, 0)).toBe('in 1 min');
+});

@@ -1,0 +1,66 @@
+/**
+ * How numbers, times and durations are written on every page: short, in one width per column, units always said.
+ */
+const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+const oneDigit = new Intl.NumberFormat('en', { maximumFractionDigits: 1, minimumFractionDigits: 1 });
+const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
+
+/** `1,234`; from a million on `1.2M`. */
+export function formatCount(value: number): string {
+  return Math.abs(value) >= 1_000_000 ? compact.format(value) : whole.format(value);
+}
+
+/** A number per second: one digit below ten, whole above. */
+export function formatRate(value: number): string {
+  if (value === 0) return '0';
+  if (value >= 100_000) return compact.format(value);
+  return value < 9.95 ? oneDigit.format(value) : whole.format(value);
+}
+
+/** Seconds in the largest two units: `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`. */
+export function formatSeconds(seconds: number): string {
+  if (seconds < 9.95) return `${seconds === 0 ? '0' : oneDigit.format(seconds)} s`;
+  const total = Math.round(seconds);
+  if (total < 60) return `${total} s`;
+  if (total < 3_600) return joined([Math.floor(total / 60), 'min'], [total % 60, 's']);
+  if (total < 86_400)
+    return joined([Math.floor(total / 3_600), 'h'], [Math.floor((total % 3_600) / 60), 'min']);
+  return joined([Math.floor(total / 86_400), 'd'], [Math.floor((total % 86_400) / 3_600), 'h']);
+}
+
+/** How long ago, by the clock of this browser: `now`, `12 s ago`, `3 min ago`, `4 d ago`. */
+export function formatAgo(unixMs: number, nowMs: number): string {
+  const seconds = (nowMs - unixMs) / 1_000;
+  if (seconds < 0) return `in ${coarse(-seconds)}`;
+  return seconds < 1.5 ? 'now' : `${coarse(seconds)} ago`;
+}
+
+/** `14:03:22` today, with the day otherwise. */
+export function formatTime(unixMs: number, nowMs: number): string {
+  const sameDay = day.format(unixMs) === day.format(nowMs);
+  return sameDay ? clock.format(unixMs) : `${day.format(unixMs)}, ${clock.format(unixMs)}`;
+}
+
+export function formatClock(unixMs: number): string {
+  return clock.format(unixMs);
+}
+
+/** Two digits after the point, floored: 99.997 % is not 100 %. */
+export function formatShare(part: number, total: number): string {
+  if (total === 0) return '—';
+  const percent = Math.floor((part / total) * 10_000) / 100;
+  return `${percent === 100 ? '100' : percent.toFixed(2)} %`;
+}
+
+function joined([big, bigUnit]: [number, string], [small, smallUnit]: [number, string]): string {
+  return small === 0 ? `${big} ${bigUnit}` : `${big} ${bigUnit} ${small} ${smallUnit}`;
+}
+
+function coarse(seconds: number): string {
+  if (seconds < 59.5) return `${Math.round(seconds)} s`;
+  if (seconds < 3_570) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 84_600) return `${Math.round(seconds / 3_600)} h`;
+  return `${Math.round(seconds / 86_400)} d`;
+}

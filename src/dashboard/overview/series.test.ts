@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest';
+import type { Overview } from '../api-types.js';
+import { oldestPendingSeconds, overQueues, ratesOf, recentRate } from './series.js';
+
+function sample(now: number, completedTotals: readonly number[], lagSeconds = 0): Overview {
+  const zero = {
+    invisible: 0,
+    pending: 0,
+    running: 0,
+    enqueuedTotal: 0,
+    dequeuedTotal: 0,
+    failedTotal: 0,
+    erroredTotal: 0,
+  };
+  return {
+    now,
+    uptimeMs: now,
+    demo: null,
+    durability: '',
+    queues: completedTotals.map((completedTotal, index) => ({
+      ...zero,
+      queue: `q${index}`,
+      lagSeconds,
+      completedTotal,
+    })),
+    feed: {
+      accounts: 0,
+      follows: 0,
+      postsTotal: 0,
+      entriesWrittenTotal: 0,
+      homeReadsTotal: 0,
+      homeCompleteTotal: 0,
+      lagSeconds: { small: 0, big: 0, cleanUp: 0 },
+      oldestUndeliveredSeconds: 0,
+    },
+  };
+}
+const completed = overQueues((queue) => queue.completedTotal);
+
+it('a rate is the growth of all queues by the seconds that really passed', () => {
+  expect(ratesOf([sample(0, [0, 0]), sample(2_000, [10, 4]), sample(2_500, [10, 5])], completed)).toEqual([
+    null,
+    7,
+    2,
+  ]);
+});
+
+it('a total that went back gives no negative rate', () => {
+  expect(ratesOf([sample(0, [100]), sample(1_000, [1])], completed)).toEqual([null, 0]);
+});
+
+it('a figure is the rate over the last five seconds', () => {
+  const history = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((second) =>
+    sample(second * 1_000, [second < 5 ? 0 : (second - 5) * 8]),
+  );
+  expect(recentRate(history, completed)).toBe(8);
+  expect(recentRate(history.slice(0, 1), completed)).toBeUndefined();
+});
+
+it('the oldest message is that of the queue with the largest lag', () => {
+  expect(oldestPendingSeconds(sample(0, [0, 0], 3.5))).toBe(3.5);
+  expect(oldestPendingSeconds(sample(0, []))).toBe(0);
+});
