@@ -9,7 +9,7 @@ export async function eachByItself<Input, Parsed, Outcome>(request: {
   readonly send: (parsed: readonly Parsed[]) => Promise<Outcome[]>;
   readonly stepMax: number;
 }): Promise<Outcome[]> {
-  const outcomes = new Array<Outcome>(request.inputs.length);
+  const outcomes: Outcome[] = [];
   const good: Parsed[] = [];
   const places: number[] = [];
   for (const [place, input] of request.inputs.entries()) {

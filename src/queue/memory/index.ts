@@ -1,0 +1,1 @@
+export { createMemoryQueueStore } from './store.js';
