@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const bin = (name) => join(root, 'node_modules', '.bin', name);
-const run = (command, args) => execFileSync(command, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
+const run = (command, args) =>
+  execFileSync(command, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
 
 /** Files that are read at run time and that the compiler leaves alone. */
 function assets(folder) {
@@ -23,4 +24,5 @@ for (const file of assets(join(root, 'src'))) {
   cpSync(file, target);
 }
 run(bin('vite'), ['build', '--config', 'src/dashboard/vite.config.ts', '--logLevel', 'warn']);
-if (!existsSync(join(root, 'dist', 'dashboard', 'index.html'))) throw new Error('the dashboard was not built');
+if (!existsSync(join(root, 'dist', 'dashboard', 'index.html')))
+  throw new Error('the dashboard was not built');

@@ -14,7 +14,9 @@ const cell = (text: string) => text.replaceAll('|', '\\|').replaceAll('\n', ' ')
 
 function errorsPage(tables: Readonly<Record<string, ErrorTable>>): string {
   const sections = Object.entries(tables).map(([part, table]) => {
-    const rows = Object.entries(table).map(([code, { status, meaning }]) => `| \`${code}\` | ${status} | ${cell(meaning)} |`);
+    const rows = Object.entries(table).map(
+      ([code, { status, meaning }]) => `| \`${code}\` | ${status} | ${cell(meaning)} |`,
+    );
     return `## ${part}\n\n| code | HTTP | meaning |\n|---|---|---|\n${rows.join('\n')}\n`;
   });
   return [
@@ -28,7 +30,8 @@ function errorsPage(tables: Readonly<Record<string, ErrorTable>>): string {
 function metricsPage(tables: Readonly<Record<string, MetricTable>>): string {
   const sections = Object.entries(tables).map(([part, table]) => {
     const rows = Object.entries(table).map(
-      ([name, { type, help, labels }]) => `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${cell(help)} |`,
+      ([name, { type, help, labels }]) =>
+        `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(', ')} | ${cell(help)} |`,
     );
     return `## ${part}\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n${rows.join('\n')}\n`;
   });
@@ -40,7 +43,12 @@ function metricsPage(tables: Readonly<Record<string, MetricTable>>): string {
 }
 
 const pages: Readonly<Record<string, string>> = {
-  'errors.md': errorsPage({ Ground: groundErrors, Queue: queueErrors, Feed: feedErrors, Server: serverErrors }),
+  'errors.md': errorsPage({
+    Ground: groundErrors,
+    Queue: queueErrors,
+    Feed: feedErrors,
+    Server: serverErrors,
+  }),
   'metrics.md': metricsPage({ Queue: queueMetrics, Feed: feedMetrics }),
   'openapi.json': `${JSON.stringify(await openApiDocument(), null, 2)}\n`,
 };
@@ -55,7 +63,8 @@ const committed = (name: string): string | undefined => {
 
 if (process.argv.includes('--check')) {
   const stale = Object.entries(pages).filter(([name, text]) => committed(name) !== text);
-  for (const [name] of stale) console.log(`docs/reference/${name} is not what the code says; run npm run generate`);
+  for (const [name] of stale)
+    console.log(`docs/reference/${name} is not what the code says; run npm run generate`);
   process.exitCode = stale.length > 0 ? 1 : 0;
 } else {
   mkdirSync(folder, { recursive: true });

@@ -10,7 +10,10 @@ if (missing.length > 0) {
   const prefix = process.getuid?.() === 0 ? [] : ['sudo', '-n'];
   const run = (...args) => {
     const [command, ...rest] = [...prefix, ...args];
-    execFileSync(command, rest, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } });
+    execFileSync(command, rest, {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    });
   };
   try {
     run('apt-get', 'update', '-qq');

@@ -46,7 +46,18 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   feed: ['queue'],
   notify: ['queue'],
   server: ['queue', 'feed', 'notify'],
-  cli: ['server', 'queue', 'feed', 'notify', 'queue/memory', 'queue/postgres', 'queue/redis', 'feed/postgres', 'feed/redis', 'notify/postgres'],
+  cli: [
+    'server',
+    'queue',
+    'feed',
+    'notify',
+    'queue/memory',
+    'queue/postgres',
+    'queue/redis',
+    'feed/postgres',
+    'feed/redis',
+    'notify/postgres',
+  ],
   dashboard: [],
 };
 
@@ -62,7 +73,9 @@ const show = (list: readonly Import[]) => list.map(({ from, to }) => `${from} ->
 describe('the direction of imports', () => {
   it('goes only where ARCHITECTURE.md draws an arrow', () => {
     expect(imports.length).toBeGreaterThan(50);
-    const wrong = imports.filter(({ from, to }) => from !== 'index.ts' && !mayImport(partOf(from), partOf(to)));
+    const wrong = imports.filter(
+      ({ from, to }) => from !== 'index.ts' && !mayImport(partOf(from), partOf(to)),
+    );
     expect(show(wrong)).toEqual([]);
   });
 
@@ -76,17 +89,25 @@ describe('the direction of imports', () => {
   });
 
   it('joins a part with a store in cli/wire.ts alone', () => {
-    const wrong = imports.filter(({ from, to }) => partOf(to).includes('/') && partOf(from) === 'cli' && from !== 'cli/wire.ts');
+    const wrong = imports.filter(
+      ({ from, to }) => partOf(to).includes('/') && partOf(from) === 'cli' && from !== 'cli/wire.ts',
+    );
     expect(show(wrong)).toEqual([]);
   });
 
   it('lets a store see its port and messages only, not the part that uses it', () => {
-    const wrong = imports.filter(({ from, to }) => partOf(from).includes('/') && ['queue/index.ts', 'queue/queue.ts', 'feed/index.ts', 'feed/feed.ts'].includes(to));
+    const wrong = imports.filter(
+      ({ from, to }) =>
+        partOf(from).includes('/') &&
+        ['queue/index.ts', 'queue/queue.ts', 'feed/index.ts', 'feed/feed.ts'].includes(to),
+    );
     expect(show(wrong)).toEqual([]);
   });
 
   it('imports nothing of the lab or the testing folder from the product', () => {
-    const wrong = imports.filter(({ from, to }) => partOf(from) !== 'testing' && (partOf(to) === 'testing' || to.startsWith('..')));
+    const wrong = imports.filter(
+      ({ from, to }) => partOf(from) !== 'testing' && (partOf(to) === 'testing' || to.startsWith('..')),
+    );
     expect(show(wrong)).toEqual([]);
   });
 });
@@ -105,7 +126,13 @@ describe('the manners of the tree', () => {
   });
 
   it('reads the environment in cli/config.ts alone', () => {
-    const readers = files.filter((file) => /process\.env/.test(readFileSync(file, 'utf8'))).map((file) => relative(source, file));
-    expect(readers.filter((file) => !file.startsWith('testing/') && !['cli/config.ts', 'cli/main.ts'].includes(file))).toEqual([]);
+    const readers = files
+      .filter((file) => /process\.env/.test(readFileSync(file, 'utf8')))
+      .map((file) => relative(source, file));
+    expect(
+      readers.filter(
+        (file) => !file.startsWith('testing/') && !['cli/config.ts', 'cli/main.ts'].includes(file),
+      ),
+    ).toEqual([]);
   });
 });

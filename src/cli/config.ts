@@ -26,6 +26,8 @@ export interface DemoConfig {
   readonly followsFile: string | undefined;
   /** Accounts of the generated graph. */
   readonly accounts: number;
+  /** The number was asked for, so a folder with another world is a mistake. */
+  readonly accountsGiven: boolean;
   /** Posts a second of the demo traffic. */
   readonly rate: number;
 }
@@ -42,17 +44,31 @@ function sourceOf(flag: string, given: unknown, variable: string, environment: E
   return { name: variable, text: environment[variable] };
 }
 
-function numberOf(source: Source, bounds: { min: number; max: number; whole: boolean }, fallback: number): number {
+function numberOf(
+  source: Source,
+  bounds: { min: number; max: number; whole: boolean },
+  fallback: number,
+): number {
   if (source.text === undefined) return fallback;
   const value = Number(source.text);
-  const fits = source.text.trim() !== '' && value >= bounds.min && value <= bounds.max && (!bounds.whole || Number.isInteger(value));
-  if (!fits) throw invalidInput(source.name, source.text, `a ${bounds.whole ? 'whole ' : ''}number from ${bounds.min} to ${bounds.max}`);
+  const fits =
+    source.text.trim() !== '' &&
+    value >= bounds.min &&
+    value <= bounds.max &&
+    (!bounds.whole || Number.isInteger(value));
+  if (!fits)
+    throw invalidInput(
+      source.name,
+      source.text,
+      `a ${bounds.whole ? 'whole ' : ''}number from ${bounds.min} to ${bounds.max}`,
+    );
   return value;
 }
 
 function oneOf(source: Source, allowed: readonly string[], fallback: string): string {
   if (source.text === undefined) return fallback;
-  if (!allowed.includes(source.text)) throw invalidInput(source.name, source.text, `one of ${allowed.join(', ')}`);
+  if (!allowed.includes(source.text))
+    throw invalidInput(source.name, source.text, `one of ${allowed.join(', ')}`);
   return source.text;
 }
 
@@ -71,18 +87,32 @@ export function storeConfig(flags: Flags, environment: Environment): StoreConfig
 export function serveConfig(flags: Flags, environment: Environment): ServeConfig {
   return {
     ...storeConfig(flags, environment),
-    port: numberOf(sourceOf('port', flags['port'], 'HEADGATE_PORT', environment), { min: 0, max: 65_535, whole: true }, 4_400),
+    port: numberOf(
+      sourceOf('port', flags['port'], 'HEADGATE_PORT', environment),
+      { min: 0, max: 65_535, whole: true },
+      4_400,
+    ),
     host: sourceOf('host', flags['host'], 'HEADGATE_HOST', environment).text ?? '127.0.0.1',
     apiKeys: parseApiKeys(environment['HEADGATE_API_KEYS'] ?? ''),
-    logLevel: oneOf(sourceOf('log-level', flags['logLevel'], 'HEADGATE_LOG_LEVEL', environment), logLevels, 'warn'),
+    logLevel: oneOf(
+      sourceOf('log-level', flags['logLevel'], 'HEADGATE_LOG_LEVEL', environment),
+      logLevels,
+      'warn',
+    ),
   };
 }
 
 export function demoConfig(flags: Flags, environment: Environment): DemoConfig {
+  const accounts = sourceOf('accounts', flags['accounts'], 'HEADGATE_ACCOUNTS', environment);
   const file = sourceOf('follows', flags['follows'], 'HEADGATE_FOLLOWS', environment).text;
   return {
     followsFile: file === undefined ? undefined : resolve(file),
-    accounts: numberOf(sourceOf('accounts', flags['accounts'], 'HEADGATE_ACCOUNTS', environment), { min: 2, max: 1_000_000, whole: true }, 2_000),
-    rate: numberOf(sourceOf('rate', flags['rate'], 'HEADGATE_RATE', environment), { min: 0, max: 1_000, whole: false }, 2),
+    accounts: numberOf(accounts, { min: 2, max: 1_000_000, whole: true }, 2_000),
+    accountsGiven: accounts.text !== undefined,
+    rate: numberOf(
+      sourceOf('rate', flags['rate'], 'HEADGATE_RATE', environment),
+      { min: 0, max: 1_000, whole: false },
+      2,
+    ),
   };
 }

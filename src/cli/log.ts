@@ -3,5 +3,8 @@ import { pino } from 'pino';
 import type { Log } from '../log.js';
 
 export function createLog(level: string): Log {
-  return pino({ level, base: null, redact: ['*.password', '*.connectionString', '*.authorization'] }, pino.destination({ dest: 2, sync: true }));
+  return pino(
+    { level, base: null, redact: ['*.password', '*.connectionString', '*.authorization'] },
+    pino.destination({ dest: 2, sync: true }),
+  );
 }

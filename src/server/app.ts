@@ -11,6 +11,7 @@ import { silentLog, type Log } from '../log.js';
 import { invalidInput } from '../errors.js';
 import { checkKey, checkOrigin, isLoopbackHost, type ApiKey } from './auth.js';
 import { createLive, type Live } from './live.js';
+import { createPrometheus } from './metrics.js';
 import { registerDocument } from './openapi.js';
 import { problemHandler, serverError } from './problem.js';
 import { registerDashboard } from './dashboard.js';
@@ -40,11 +41,19 @@ const paramCharactersMax = 128 * 12;
 
 /** Bodies are taken as they are; what stands in the URL is text and is read as the number it says. */
 function useValidators(app: FastifyInstance): void {
-  const options = { allErrors: false, useDefaults: true, removeAdditional: false, verbose: true, strict: false } as const;
+  const options = {
+    allErrors: false,
+    useDefaults: true,
+    removeAdditional: false,
+    verbose: true,
+    strict: false,
+  } as const;
   const ofBody = new Ajv({ ...options, coerceTypes: false });
   const ofUrl = new Ajv({ ...options, coerceTypes: true });
   for (const ajv of [ofBody, ofUrl]) (formats as unknown as (ajv: Ajv) => void)(ajv);
-  app.setValidatorCompiler(({ schema, httpPart }) => (httpPart === 'body' ? ofBody : ofUrl).compile(schema as object));
+  app.setValidatorCompiler(({ schema, httpPart }) =>
+    (httpPart === 'body' ? ofBody : ofUrl).compile(schema as object),
+  );
 }
 
 function guard(app: FastifyInstance, { parts, apiKeys = [] }: ServerOptions): void {
@@ -93,7 +102,11 @@ function buildApp(options: ServerOptions, live: Live): FastifyInstance {
 export function createServer(options: ServerOptions): Server {
   const { port = 4400, host = '127.0.0.1', apiKeys = [] } = options;
   if (apiKeys.length === 0 && !isLoopbackHost(host)) {
-    throw invalidInput('host', host, 'a loopback address, or API keys (HEADGATE_API_KEYS) to guard another one');
+    throw invalidInput(
+      'host',
+      host,
+      'a loopback address, or API keys (HEADGATE_API_KEYS) to guard another one',
+    );
   }
   let app: FastifyInstance | undefined;
   let live: Live | undefined;
@@ -120,10 +133,30 @@ export function createServer(options: ServerOptions): Server {
     },
     address() {
       const bound = app?.addresses()[0];
-      if (!bound) throw serverError('not-ready', 'the server has not been started');
+      if (!bound || typeof bound === 'string')
+        throw serverError('not-ready', 'the server has not been started');
       return `http://${bound.family === 'IPv6' ? `[${bound.address}]` : bound.address}:${bound.port}`;
     },
   };
+}
+
+/** The OpenAPI document as /openapi.json serves it, made without starting anything. */
+export async function openApiDocument(): Promise<object> {
+  const never = (): never => {
+    throw serverError('not-ready', 'only the document is served here');
+  };
+  const parts: ServerParts = {
+    queue: never,
+    feed: never,
+    prometheus: createPrometheus({ processMetrics: false }),
+    readiness: () => ({ serving: false, ready: false, stage: 'document', progress: undefined }),
+    durability: () => '',
+  };
+  const app = buildApp({ parts }, createLive());
+  await app.ready();
+  const document = app.swagger();
+  await app.close();
+  return document;
 }
 
 declare module 'fastify' {

@@ -31,7 +31,8 @@ export function parseApiKeys(text: string): ApiKey[] {
       const scope = part.slice(0, Math.max(colon, 0));
       const secret = part.slice(colon + 1);
       const field = `HEADGATE_API_KEYS[${index}]`;
-      if (!scopes.includes(scope)) throw invalidInput(field, scope, `scope:secret with one of the scopes ${scopes.join(', ')}`);
+      if (!scopes.includes(scope))
+        throw invalidInput(field, scope, `scope:secret with one of the scopes ${scopes.join(', ')}`);
       if (secret.length < 16) throw invalidInput(field, '(a secret)', 'a secret of at least 16 characters');
       return { scope: scope as Scope, secretHash: hash(secret) };
     });
@@ -49,13 +50,21 @@ function nameOf(hostAndPort: string): string {
 export function checkOrigin(request: FastifyRequest, { loopbackOnly }: { loopbackOnly: boolean }): void {
   const host = request.headers.host ?? '';
   if (loopbackOnly && !isLoopbackHost(nameOf(host))) {
-    throw serverError('forbidden', 'this server answers to loopback names only', { field: 'host', value: host, expected: 'localhost or 127.0.0.1' });
+    throw serverError('forbidden', 'this server answers to loopback names only', {
+      field: 'host',
+      value: host,
+      expected: 'localhost or 127.0.0.1',
+    });
   }
   const origin = request.headers.origin;
   if (origin === undefined) return;
   const originHost = URL.canParse(origin) ? new URL(origin).host : '';
   if (originHost.toLowerCase() !== host.toLowerCase()) {
-    throw serverError('forbidden', 'a page of another origin may not call this server', { field: 'origin', value: origin, expected: `the origin of ${host}` });
+    throw serverError('forbidden', 'a page of another origin may not call this server', {
+      field: 'origin',
+      value: origin,
+      expected: `the origin of ${host}`,
+    });
   }
 }
 
@@ -71,10 +80,15 @@ export function checkKey(request: FastifyRequest, keys: readonly ApiKey[]): void
   const [scheme, secret] = (request.headers.authorization ?? '').split(' ');
   const given = scheme?.toLowerCase() === 'bearer' && secret ? hash(secret) : undefined;
   const matching = given && keys.filter((key) => timingSafeEqual(key.secretHash, given))[0];
-  if (!matching) throw serverError('unauthorized', 'an API key is needed: Authorization: Bearer KEY', { field: 'authorization' });
+  if (!matching)
+    throw serverError('unauthorized', 'an API key is needed: Authorization: Bearer KEY', {
+      field: 'authorization',
+    });
   const needed = neededScope(request);
   if (rank[matching.scope] < rank[needed]) {
-    throw serverError('forbidden', `this key has the scope ${matching.scope}, the route needs ${needed}`, { field: 'authorization' });
+    throw serverError('forbidden', `this key has the scope ${matching.scope}, the route needs ${needed}`, {
+      field: 'authorization',
+    });
   }
 }
 

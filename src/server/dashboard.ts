@@ -19,6 +19,6 @@ export function registerDashboard(app: FastifyInstance, folder: string): void {
     root: folder,
     prefix: '/',
     wildcard: false,
-    setHeaders: (reply) => void reply.setHeader('content-security-policy', contentSecurityPolicy),
+    setHeaders: (reply) => void reply.header('content-security-policy', contentSecurityPolicy),
   });
 }

@@ -10,13 +10,22 @@ import type { Log } from '../log.js';
 export const serverErrors = {
   'invalid-json': { status: 400, meaning: 'The body is not JSON.' },
   'invalid-url': { status: 400, meaning: 'The path or query is not valid percent-encoded UTF-8.' },
-  'body-too-large': { status: 413, meaning: 'The body is larger than the limit of the route (1 MiB unless stated otherwise).' },
+  'body-too-large': {
+    status: 413,
+    meaning: 'The body is larger than the limit of the route (1 MiB unless stated otherwise).',
+  },
   'unsupported-media-type': { status: 415, meaning: 'The body is not application/json.' },
   'not-found': { status: 404, meaning: 'There is no such route.' },
   unauthorized: { status: 401, meaning: 'An API key is needed, and none or an unknown one was sent.' },
-  forbidden: { status: 403, meaning: 'The API key lacks the scope, or the Host or Origin is not this server.' },
+  forbidden: {
+    status: 403,
+    meaning: 'The API key lacks the scope, or the Host or Origin is not this server.',
+  },
   'not-ready': { status: 503, meaning: 'The server is starting; /ready tells how far it is.' },
-  'internal-error': { status: 500, meaning: 'A fault of the server; the log has it under the same request id.' },
+  'internal-error': {
+    status: 500,
+    meaning: 'A fault of the server; the log has it under the same request id.',
+  },
 } as const satisfies ErrorTable;
 
 export const serverError = errorFactory(serverErrors);
@@ -48,7 +57,10 @@ export function problemOf(error: HeadgateError, requestId?: string): Problem {
 }
 
 /** What Ajv found, as our own error: the first finding names field, value and expectation. */
-export function validationError(findings: readonly FastifySchemaValidationError[], part: string): HeadgateError {
+export function validationError(
+  findings: readonly FastifySchemaValidationError[],
+  part: string,
+): HeadgateError {
   const finding = findings[0];
   if (!finding) return invalidInput(part, undefined, 'a valid request');
   const path = finding.instancePath
@@ -60,8 +72,13 @@ export function validationError(findings: readonly FastifySchemaValidationError[
   const field = path.length > 0 ? path.join('.') : part;
   const value = (finding as { data?: unknown }).data;
   if (finding.keyword === 'required') return invalidInput(field, undefined, 'a value (it is required)');
-  if (finding.keyword === 'additionalProperties') return invalidInput(field, undefined, 'no field of this name');
-  return invalidInput(field, value, finding.message?.replace(/^must /, 'it to ').replace(/^it to be /, '') ?? 'a valid value');
+  if (finding.keyword === 'additionalProperties')
+    return invalidInput(field, undefined, 'no field of this name');
+  return invalidInput(
+    field,
+    value,
+    finding.message?.replace(/^must /, 'it to ').replace(/^it to be /, '') ?? 'a valid value',
+  );
 }
 
 function headgateErrorOf(error: FastifyError | Error): HeadgateError | undefined {
@@ -70,20 +87,37 @@ function headgateErrorOf(error: FastifyError | Error): HeadgateError | undefined
   switch (code) {
     case 'FST_ERR_CTP_INVALID_JSON_BODY':
     case 'FST_ERR_CTP_EMPTY_JSON_BODY':
-      return serverError('invalid-json', `the body is not JSON: ${error.message}`, { field: 'body', expected: 'JSON' });
+      return serverError('invalid-json', `the body is not JSON: ${error.message}`, {
+        field: 'body',
+        expected: 'JSON',
+      });
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return serverError('body-too-large', 'the body is larger than the limit of this route', { field: 'body', expected: 'at most 1 MiB' });
+      return serverError('body-too-large', 'the body is larger than the limit of this route', {
+        field: 'body',
+        expected: 'at most 1 MiB',
+      });
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return serverError('unsupported-media-type', 'the body must be application/json', { field: 'content-type', expected: 'application/json' });
+      return serverError('unsupported-media-type', 'the body must be application/json', {
+        field: 'content-type',
+        expected: 'application/json',
+      });
     case 'FST_ERR_BAD_URL':
-      return serverError('invalid-url', 'the path is not valid percent-encoded UTF-8', { field: 'path', expected: 'percent-encoded UTF-8' });
+      return serverError('invalid-url', 'the path is not valid percent-encoded UTF-8', {
+        field: 'path',
+        expected: 'percent-encoded UTF-8',
+      });
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return serverError('invalid-json', 'the body is shorter or longer than its Content-Length', { field: 'content-length' });
+      return serverError('invalid-json', 'the body is shorter or longer than its Content-Length', {
+        field: 'content-length',
+      });
     default:
   }
   const status = 'statusCode' in error ? error.statusCode : undefined;
   if (error instanceof SyntaxError || status === 400) {
-    return serverError('invalid-json', `the body is not acceptable JSON: ${error.message}`, { field: 'body', expected: 'JSON' });
+    return serverError('invalid-json', `the body is not acceptable JSON: ${error.message}`, {
+      field: 'body',
+      expected: 'JSON',
+    });
   }
   return undefined;
 }
@@ -91,13 +125,27 @@ function headgateErrorOf(error: FastifyError | Error): HeadgateError | undefined
 /** Fastify's error handler: one place where every answer that is not a success is made. */
 export function problemHandler(log: Log) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
-    let known = error.validation ? validationError(error.validation, error.validationContext ?? 'body') : headgateErrorOf(error);
+    let known = error.validation
+      ? validationError(error.validation, error.validationContext ?? 'body')
+      : headgateErrorOf(error);
     if (!known) {
-      log.error({ err: error, requestId: request.id, method: request.method, route: request.routeOptions?.url }, 'a request failed');
-      known = serverError('internal-error', 'the server failed to answer; its log has the cause under this request id');
+      log.error(
+        { err: error, requestId: request.id, method: request.method, route: request.routeOptions?.url },
+        'a request failed',
+      );
+      known = serverError(
+        'internal-error',
+        'the server failed to answer; its log has the cause under this request id',
+      );
     } else if (known.status >= 500) {
-      log.warn({ err: known, requestId: request.id, route: request.routeOptions?.url }, 'a request could not be served');
+      log.warn(
+        { err: known, requestId: request.id, route: request.routeOptions?.url },
+        'a request could not be served',
+      );
     }
-    void reply.status(known.status).header('content-type', 'application/problem+json; charset=utf-8').send(problemOf(known, request.id));
+    void reply
+      .status(known.status)
+      .header('content-type', 'application/problem+json; charset=utf-8')
+      .send(problemOf(known, request.id));
   };
 }

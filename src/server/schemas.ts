@@ -21,12 +21,16 @@ export function answers<S extends TSchema>(status: 200 | 201, schema: S) {
   return { [status]: schema, '4xx': problemSchema, '5xx': problemSchema } as const;
 }
 
-export const accountParams = Type.Object({ account: Type.String({ description: "The caller's own id, percent-encoded; at most 128 characters." }) });
+export const accountParams = Type.Object({
+  account: Type.String({ description: "The caller's own id, percent-encoded; at most 128 characters." }),
+});
 export const relationParams = Type.Object({ account: Type.String(), other: Type.String() });
 
 export const pageQuery = Type.Object(
   {
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Items of the page; default 20.' })),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 100, description: 'Items of the page; default 20.' }),
+    ),
     after: Type.Optional(Type.String({ description: 'Cursor `next` of the page before.' })),
   },
   { additionalProperties: false },

@@ -11,7 +11,9 @@ const newMessage = Type.Object(
   {
     id: Type.Optional(Type.String()),
     payload,
-    priority: Type.Optional(Type.Number({ description: 'Safe integer, lower first; the norm is the deadline in unix ms.' })),
+    priority: Type.Optional(
+      Type.Number({ description: 'Safe integer, lower first; the norm is the deadline in unix ms.' }),
+    ),
     metadata: Type.Optional(metadata),
     delayMs: Type.Optional(Type.Number()),
     attemptsMax: Type.Optional(Type.Number()),
@@ -26,7 +28,9 @@ const enqueueAnswer = Type.Object({
       id: Type.String(),
       created: Type.Boolean(),
       state: Type.Optional(Type.String()),
-      error: Type.Optional(Type.Object({ code: Type.String(), detail: Type.String(), field: Type.Optional(Type.String()) })),
+      error: Type.Optional(
+        Type.Object({ code: Type.String(), detail: Type.String(), field: Type.Optional(Type.String()) }),
+      ),
     }),
   ),
 });
@@ -55,25 +59,52 @@ export const messageSchema = Type.Object(
   { description: 'Times are unix milliseconds of the store.' },
 );
 
-const settled = Type.Object({ id: Type.String(), state: Type.String(), version: Type.Optional(Type.Integer()), leaseUntil: Type.Optional(Type.Number()) });
+const settled = Type.Object({
+  id: Type.String(),
+  state: Type.String(),
+  version: Type.Optional(Type.Integer()),
+  leaseUntil: Type.Optional(Type.Number()),
+});
 const queueParams = Type.Object({ queue: Type.String() });
 const messageParams = Type.Object({ queue: Type.String(), id: Type.String() });
 const leaseToken = Type.String({ minLength: 1 });
+
+function unknownMessage(queue: string, id: string) {
+  return queueError('message-unknown', `there is no message "${id}" in queue "${queue}"`, {
+    ids: { queue, message: id },
+    field: 'id',
+    value: id,
+  });
+}
+
+function busyMessage(queue: string, id: string) {
+  return queueError('message-busy', `message "${id}" is held by another operation; ask again`, {
+    ids: { queue, message: id },
+  });
+}
 
 /** The one outcome of a batch of one, as an answer or as the error it stands for. */
 function answerOf(outcome: LeaseOutcome | undefined, queue: string, id: string) {
   const ids = { queue, message: id };
   switch (outcome?.kind) {
     case 'done':
-      return { id, state: outcome.state, version: outcome.version, ...(outcome.leaseUntil === undefined ? {} : { leaseUntil: outcome.leaseUntil }) };
+      return {
+        id,
+        state: outcome.state,
+        version: outcome.version,
+        ...(outcome.leaseUntil === undefined ? {} : { leaseUntil: outcome.leaseUntil }),
+      };
     case 'canceled':
       throw queueError('message-canceled', `message "${id}" has been canceled`, { ids });
     case 'busy':
-      throw queueError('message-busy', `message "${id}" is held by another operation; ask again`, { ids });
+      throw busyMessage(queue, id);
     case 'refused':
       throw outcome.error;
     default:
-      throw queueError('lease-lost', `the lease of message "${id}" is not held by this token`, { ids, field: 'leaseToken' });
+      throw queueError('lease-lost', `the lease of message "${id}" is not held by this token`, {
+        ids,
+        field: 'leaseToken',
+      });
   }
 }
 
@@ -89,27 +120,43 @@ export const messageRoutes: RegisterRoutes = async (app, { parts }) => {
         summary: 'Enqueue up to 1,000 messages; each is answered by itself',
         params: queueParams,
         headers: Type.Object({ 'idempotency-key': Type.Optional(Type.String({ maxLength: 200 })) }),
-        body: Type.Object({ messages: Type.Array(newMessage, { minItems: 1, maxItems: 1_000 }) }, { additionalProperties: false }),
+        body: Type.Object(
+          { messages: Type.Array(newMessage, { minItems: 1, maxItems: 1_000 }) },
+          { additionalProperties: false },
+        ),
         response: answers(200, enqueueAnswer),
       },
     },
     async (request) => {
       const key = request.headers['idempotency-key'];
       const messages = request.body.messages.map(
-        (message, index) => (key !== undefined && message.id === undefined ? { ...message, id: `${key}:${index}` } : message) as NewMessage,
+        (message, index) =>
+          (key !== undefined && message.id === undefined
+            ? { ...message, id: `${key}:${index}` }
+            : message) as NewMessage,
       );
       const outcomes = await parts.queue().enqueue(request.params.queue, messages);
       const alone = outcomes.length === 1 ? outcomes[0] : undefined;
       if (alone?.kind === 'refused') throw alone.error;
       return {
         messages: outcomes.map((outcome) => {
-          if (outcome.kind === 'enqueued') return { id: outcome.id, created: outcome.created, state: outcome.state };
+          if (outcome.kind === 'enqueued')
+            return { id: outcome.id, created: outcome.created, state: outcome.state };
           if (outcome.kind === 'conflict') {
             const detail = 'the id is known with another payload';
-            return { id: outcome.id, created: false, state: outcome.state, error: { code: 'id-conflict', detail, field: 'id' } };
+            return {
+              id: outcome.id,
+              created: false,
+              state: outcome.state,
+              error: { code: 'id-conflict', detail, field: 'id' },
+            };
           }
           const { code, message: detail, field } = outcome.error;
-          return { id: outcome.id, created: false, error: { code, detail, ...(field === undefined ? {} : { field }) } };
+          return {
+            id: outcome.id,
+            created: false,
+            error: { code, detail, ...(field === undefined ? {} : { field }) },
+          };
         }),
       };
     },
@@ -141,15 +188,40 @@ export const messageRoutes: RegisterRoutes = async (app, { parts }) => {
 
   at.post(
     '/v1/queues/:queue/messages/:id/extend',
-    { schema: { tags, params: messageParams, body: Type.Object({ leaseToken, leaseMs: Type.Optional(Type.Number()) }), response: answers(200, settled) } },
-    async ({ params: { queue, id }, body }) => answerOf((await parts.queue().extend(queue, [{ id, ...body }]))[0], queue, id),
+    {
+      schema: {
+        tags,
+        params: messageParams,
+        body: Type.Object({ leaseToken, leaseMs: Type.Optional(Type.Number()) }),
+        response: answers(200, settled),
+      },
+    },
+    async ({ params: { queue, id }, body }) =>
+      answerOf((await parts.queue().extend(queue, [{ id, ...body }]))[0], queue, id),
   );
 
   at.post(
     '/v1/queues/:queue/messages/:id/complete',
-    { schema: { tags, params: messageParams, body: Type.Object({ leaseToken, result: Type.Optional(Type.Unknown()) }), response: answers(200, settled) } },
+    {
+      schema: {
+        tags,
+        params: messageParams,
+        body: Type.Object({ leaseToken, result: Type.Optional(Type.Unknown()) }),
+        response: answers(200, settled),
+      },
+    },
     async ({ params: { queue, id }, body }) =>
-      answerOf((await parts.queue().complete(queue, [{ id, leaseToken: body.leaseToken, result: body.result as NewMessage['payload'] }]))[0], queue, id),
+      answerOf(
+        (
+          await parts
+            .queue()
+            .complete(queue, [
+              { id, leaseToken: body.leaseToken, result: body.result as NewMessage['payload'] },
+            ])
+        )[0],
+        queue,
+        id,
+      ),
   );
 
   at.post(
@@ -163,7 +235,8 @@ export const messageRoutes: RegisterRoutes = async (app, { parts }) => {
         response: answers(200, settled),
       },
     },
-    async ({ params: { queue, id }, body }) => answerOf((await parts.queue().fail(queue, [{ id, ...body }]))[0], queue, id),
+    async ({ params: { queue, id }, body }) =>
+      answerOf((await parts.queue().fail(queue, [{ id, ...body }]))[0], queue, id),
   );
 
   at.post(
@@ -172,11 +245,16 @@ export const messageRoutes: RegisterRoutes = async (app, { parts }) => {
       schema: {
         tags,
         params: messageParams,
-        body: Type.Object({ leaseToken, delayMs: Type.Optional(Type.Number()), refund: Type.Optional(Type.Boolean()) }),
+        body: Type.Object({
+          leaseToken,
+          delayMs: Type.Optional(Type.Number()),
+          refund: Type.Optional(Type.Boolean()),
+        }),
         response: answers(200, settled),
       },
     },
-    async ({ params: { queue, id }, body }) => answerOf((await parts.queue().release(queue, [{ id, ...body }]))[0], queue, id),
+    async ({ params: { queue, id }, body }) =>
+      answerOf((await parts.queue().release(queue, [{ id, ...body }]))[0], queue, id),
   );
 
   at.post(
@@ -186,13 +264,48 @@ export const messageRoutes: RegisterRoutes = async (app, { parts }) => {
       const outcome = (await parts.queue().cancel(queue, [id]))[0];
       if (outcome?.kind === 'canceled') return { id, state: 'canceled' };
       if (outcome?.kind === 'terminal') return { id, state: outcome.state };
-      throw queueError('message-unknown', `there is no message "${id}" in queue "${queue}"`, { ids: { queue, message: id } });
+      throw unknownMessage(queue, id);
     },
   );
 
-  at.get('/v1/queues/:queue/messages/:id', { schema: { tags, params: messageParams, response: answers(200, messageSchema) } }, async ({ params: { queue, id } }) => {
-    const message = await parts.queue().get(queue, id);
-    if (!message) throw queueError('message-unknown', `there is no message "${id}" in queue "${queue}"`, { ids: { queue, message: id } });
-    return message;
-  });
+  at.get(
+    '/v1/queues/:queue/messages/:id',
+    { schema: { tags, params: messageParams, response: answers(200, messageSchema) } },
+    async ({ params: { queue, id } }) => {
+      const message = await parts.queue().get(queue, id);
+      if (!message) throw unknownMessage(queue, id);
+      return message;
+    },
+  );
+
+  at.post(
+    '/v1/queues/:queue/messages/:id/requeue',
+    {
+      schema: {
+        tags,
+        summary: 'An errored message waits again',
+        params: messageParams,
+        response: answers(200, settled),
+      },
+    },
+    async ({ params: { queue, id } }) => {
+      const outcome = (await parts.queue().requeue(queue, [id]))[0];
+      if (!outcome || outcome.kind === 'unknown') throw unknownMessage(queue, id);
+      if (outcome.kind === 'busy') throw busyMessage(queue, id);
+      return { id, state: outcome.state };
+    },
+  );
+
+  at.get(
+    '/v1/queues/:queue/messages/:id/history',
+    {
+      schema: {
+        tags,
+        summary: 'What happened to a message, in the order of its versions',
+        params: messageParams,
+        response: answers(200, Type.Object({ events: Type.Array(Type.Unknown()) })),
+      },
+    },
+    async ({ params: { queue, id } }) => ({ events: await parts.queue().history(queue, id) }),
+  );
 };

@@ -24,7 +24,10 @@ const depthSchema = Type.Object({
 });
 const configurationSchema = Type.Object(
   {
-    type: Type.Object({ kind: Type.Union([Type.Literal('simple'), Type.Literal('exclusive')]), key: Type.Optional(Type.String()) }),
+    type: Type.Object({
+      kind: Type.Union([Type.Literal('simple'), Type.Literal('exclusive')]),
+      key: Type.Optional(Type.String()),
+    }),
     leaseMs: Type.Number(),
     delayMs: Type.Number(),
     attemptsMax: Type.Number(),
@@ -41,7 +44,8 @@ function whereOf(query: Record<string, unknown>, allowed: readonly string[] = []
   const pairs: [string, string][] = [];
   for (const [name, value] of Object.entries(query)) {
     if (allowed.includes(name)) continue;
-    if (!name.startsWith('where.')) throw invalidInput(name, value, `one of ${[...allowed, 'where.KEY'].join(', ')}`);
+    if (!name.startsWith('where.'))
+      throw invalidInput(name, value, `one of ${[...allowed, 'where.KEY'].join(', ')}`);
     if (typeof value !== 'string') throw invalidInput(name, value, 'one value');
     pairs.push([name.slice('where.'.length), value]);
   }
@@ -54,17 +58,38 @@ export const queueRoutes: RegisterRoutes = async (app, { parts }) => {
 
   at.get(
     '/v1/queues',
-    { schema: { tags, response: answers(200, Type.Object({ queues: Type.Array(Type.Intersect([Type.Object({ queue: Type.String() }), depthSchema])) })) } },
+    {
+      schema: {
+        tags,
+        response: answers(
+          200,
+          Type.Object({
+            queues: Type.Array(Type.Intersect([Type.Object({ queue: Type.String() }), depthSchema])),
+          }),
+        ),
+      },
+    },
     async () => {
       const names = await parts.queue().queues();
-      const queues = await Promise.all(names.map(async (queue) => ({ queue, ...(await parts.queue().depth(queue)) })));
+      const queues = await Promise.all(
+        names.map(async (queue) => ({ queue, ...(await parts.queue().depth(queue)) })),
+      );
       return { queues };
     },
   );
 
   at.get(
     '/v1/queues/:queue',
-    { schema: { tags, params: queueParams, response: answers(200, Type.Object({ queue: Type.String(), depth: depthSchema, configuration: configurationSchema })) } },
+    {
+      schema: {
+        tags,
+        params: queueParams,
+        response: answers(
+          200,
+          Type.Object({ queue: Type.String(), depth: depthSchema, configuration: configurationSchema }),
+        ),
+      },
+    },
     async ({ params: { queue } }) => ({
       queue,
       depth: await parts.queue().depth(queue),
@@ -76,15 +101,29 @@ export const queueRoutes: RegisterRoutes = async (app, { parts }) => {
     '/v1/queues/:queue',
     {
       config: { admin: true },
-      schema: { tags, params: queueParams, body: Type.Partial(configurationSchema), response: answers(200, configurationSchema) },
+      schema: {
+        tags,
+        params: queueParams,
+        body: Type.Partial(configurationSchema),
+        response: answers(200, configurationSchema),
+      },
     },
-    async ({ params: { queue }, body }) => parts.queue().configure(queue, body as Partial<QueueConfiguration>),
+    async ({ params: { queue }, body }) =>
+      parts.queue().configure(queue, body as Partial<QueueConfiguration>),
   );
 
   at.get(
     '/v1/queues/:queue/depth',
-    { schema: { tags, summary: 'Depth by state, of everything or where.KEY=VALUE', params: queueParams, response: answers(200, depthSchema) } },
-    async ({ params: { queue }, query }) => parts.queue().depth(queue, whereOf(query as Record<string, unknown>)),
+    {
+      schema: {
+        tags,
+        summary: 'Depth by state, of everything or where.KEY=VALUE',
+        params: queueParams,
+        response: answers(200, depthSchema),
+      },
+    },
+    async ({ params: { queue }, query }) =>
+      parts.queue().depth(queue, whereOf(query as Record<string, unknown>)),
   );
 
   at.get(
@@ -101,12 +140,20 @@ export const queueRoutes: RegisterRoutes = async (app, { parts }) => {
           },
           { additionalProperties: true, description: 'And where.KEY=VALUE, once for each pair.' },
         ),
-        response: answers(200, Type.Object({ messages: Type.Array(messageSchema), next: Type.Optional(Type.String()) })),
+        response: answers(
+          200,
+          Type.Object({ messages: Type.Array(messageSchema), next: Type.Optional(Type.String()) }),
+        ),
       },
     },
     async ({ params: { queue }, query }) => {
       const where = whereOf(query as Record<string, unknown>, ['state', 'limit', 'after']);
-      return parts.queue().list(queue, { state: query.state ?? 'pending', where, limit: query.limit ?? limitDefault, after: query.after });
+      return parts.queue().list(queue, {
+        state: query.state ?? 'pending',
+        where,
+        limit: query.limit ?? limitDefault,
+        after: query.after,
+      });
     },
   );
 };

@@ -1,0 +1,91 @@
+/** `headgate start`: the product at work on this machine, with a demo world on the embedded database. */
+import type { Command } from 'commander';
+import { demoConfig, serveConfig, type DemoConfig, type Environment, type Flags } from '../config.js';
+import { createApiClient } from '../demo/client.js';
+import { loadWorld, type World } from '../demo/load-world.js';
+import { createTraffic } from '../demo/traffic.js';
+import { createProgressDisplay } from '../progress.js';
+import { runServer, type Running } from '../run-server.js';
+
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+
+function invitation({ address }: Running, { mostFollowed, reader }: World): void {
+  const id = encodeURIComponent(mostFollowed);
+  print(`open   ${address}/ for the dashboard, ${address}/docs for the API`);
+  print(
+    `post   curl -s ${address}/v1/posts -H 'content-type: application/json' -d '${JSON.stringify({ author: mostFollowed, text: 'hello' })}'`,
+  );
+  print(
+    `read   curl -s '${address}/v1/accounts/${encodeURIComponent(reader)}/home'   (a follower of ${id}; Ctrl-C stops)`,
+  );
+}
+
+async function prepareWorld(
+  running: Running,
+  demo: DemoConfig,
+  dataFolder: string,
+): Promise<{ world: World | undefined; stop(): Promise<void> }> {
+  const display = createProgressDisplay();
+  let world: World | undefined;
+  try {
+    world = await loadWorld({
+      feed: running.parts.feed,
+      demo,
+      dataFolder,
+      signal: running.signal,
+      onProgress: (progress) => {
+        running.report(progress);
+        display.update(progress.stage, progress.done, progress.total);
+      },
+    });
+  } finally {
+    display.end();
+  }
+  if (!world) return { world, stop: async () => {} };
+  if (world.summary) print(world.summary);
+  const traffic = createTraffic({
+    client: createApiClient(running.address),
+    accounts: world.accounts,
+    rate: demo.rate,
+    log: running.log,
+  });
+  await traffic.start();
+  return { world, stop: () => traffic.stop() };
+}
+
+export function addStart(program: Command, environment: Environment): void {
+  program
+    .command('start')
+    .description('start Headgate on the embedded database with a living demo world')
+    .option('--port <number>', 'port to listen on (HEADGATE_PORT; 4400; 0 takes a free one)')
+    .option('--data <folder>', 'folder of the embedded database (HEADGATE_DATA; ./.headgate)')
+    .option(
+      '--follows <file>',
+      'a follow graph to load: edge list, optionally gzip, # comments (HEADGATE_FOLLOWS)',
+    )
+    .option('--accounts <number>', 'accounts of the generated graph (HEADGATE_ACCOUNTS; 2000)')
+    .option('--rate <number>', 'posts a second of the demo traffic (HEADGATE_RATE; 2)')
+    .option('--log-level <level>', 'debug, info, warn, error or silent (HEADGATE_LOG_LEVEL; warn)')
+    .addHelpText(
+      'after',
+      '\nExample:\n  headgate start --follows slashdot-follows.txt.gz --data ./slashdot --port 4401',
+    )
+    .action(async (flags: Flags) => {
+      const config = serveConfig(flags, environment);
+      const demo = demoConfig(flags, environment);
+      let world: World | undefined;
+      await runServer({
+        config,
+        withWorkers: true,
+        print,
+        prepare: async (running) => {
+          const prepared = await prepareWorld(running, demo, config.dataFolder);
+          world = prepared.world;
+          return prepared;
+        },
+        onReady: (running) => {
+          if (world) invitation(running, world);
+        },
+      });
+    });
+}

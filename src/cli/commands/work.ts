@@ -1,0 +1,37 @@
+/** `headgate work`: the workers without a server; several may run beside each other on one PostgreSQL. */
+import type { Command } from 'commander';
+import { invalidInput } from '../../errors.js';
+import { noMetrics } from '../../metrics.js';
+import { serveConfig, type Environment, type Flags } from '../config.js';
+import { createLog } from '../log.js';
+import { stopDeadlineMs, watchSignals } from '../shutdown.js';
+import { wire } from '../wire.js';
+
+export function addWork(program: Command, environment: Environment): void {
+  program
+    .command('work')
+    .description('run the workers: fan-out and housekeeping')
+    .option('--database-url <url>', 'the PostgreSQL that `headgate serve` uses (HEADGATE_DATABASE_URL)')
+    .option('--log-level <level>', 'debug, info, warn, error or silent (HEADGATE_LOG_LEVEL; warn)')
+    .addHelpText('after', '\nExample:\n  headgate work --database-url postgres://localhost/app')
+    .action(async (flags: Flags) => {
+      const config = serveConfig(flags, environment);
+      if (config.databaseUrl === undefined) {
+        throw invalidInput(
+          '--database-url',
+          undefined,
+          'a PostgreSQL (the embedded database belongs to one process: `headgate serve`)',
+        );
+      }
+      const shutdown = watchSignals();
+      const parts = await wire(config, { log: createLog(config.logLevel), metrics: noMetrics });
+      try {
+        await parts.workers.start();
+        process.stdout.write('working\n');
+        await shutdown.wait();
+      } finally {
+        shutdown.begin();
+        await parts.stop({ deadlineMs: stopDeadlineMs - 1_500 });
+      }
+    });
+}

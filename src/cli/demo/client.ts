@@ -1,0 +1,41 @@
+/** The demo's way in: the HTTP API as any program would use it, with a bound on every wait. */
+import { HeadgateError } from '../../errors.js';
+
+export interface ApiClient {
+  get<T>(path: string): Promise<T>;
+  post<T>(path: string, body: unknown): Promise<T>;
+  put(path: string): Promise<void>;
+  delete(path: string): Promise<void>;
+}
+
+const timeoutMs = 10_000;
+
+/** `apiKey` is sent as a bearer key where the server wants one. */
+export function createApiClient(address: string, apiKey?: string): ApiClient {
+  const request = async (method: string, path: string, body?: unknown): Promise<unknown> => {
+    const response = await fetch(`${address}${path}`, {
+      method,
+      headers: {
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    const text = await response.text();
+    const answer: unknown = text === '' ? undefined : JSON.parse(text);
+    if (response.ok) return answer;
+    const problem = answer as { code?: string; detail?: string } | undefined;
+    throw new HeadgateError(
+      problem?.code ?? 'internal-error',
+      response.status,
+      problem?.detail ?? `${method} ${path}: ${response.status}`,
+    );
+  };
+  return {
+    get: <T>(path: string) => request('GET', path) as Promise<T>,
+    post: <T>(path: string, body: unknown) => request('POST', path, body) as Promise<T>,
+    put: async (path) => void (await request('PUT', path)),
+    delete: async (path) => void (await request('DELETE', path)),
+  };
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env node
+/** The command line: reads arguments, runs one command, and turns every failure into a sentence and a documented exit code. */
+import { Command } from 'commander';
+import { HeadgateError } from '../errors.js';
+import { version } from '../version.js';
+import { addStart } from './commands/start.js';
+import { addMigrate } from './commands/migrate.js';
+import { addServe } from './commands/serve.js';
+import { addWork } from './commands/work.js';
+import { exitCodes } from './exit-codes.js';
+
+const program = new Command('headgate')
+  .description('A priority queue and a home feed, on an embedded Postgres or on your own.')
+  .version(version)
+  .showSuggestionAfterError()
+  .showHelpAfterError('(headgate --help tells what there is)')
+  .configureOutput({ outputError: (text, write) => write(text) })
+  .exitOverride((error) => {
+    process.exit(error.exitCode === 0 ? exitCodes.done : exitCodes.usage);
+  });
+
+for (const add of [addStart, addServe, addWork, addMigrate]) add(program, process.env);
+program.addHelpText(
+  'after',
+  `
+Exit codes: ${exitCodes.done} done, ${exitCodes.failed} failed, ${exitCodes.usage} wrong use, ${exitCodes.folderLocked} the data folder is held by another process.`,
+);
+
+try {
+  await program.parseAsync(process.argv);
+} catch (error) {
+  const known = error instanceof HeadgateError;
+  process.stderr.write(
+    `headgate: ${known ? `${error.message} (${error.code})` : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+  );
+  process.exit(
+    known && error.code === 'invalid-input'
+      ? exitCodes.usage
+      : known && error.code === 'folder-locked'
+        ? exitCodes.folderLocked
+        : exitCodes.failed,
+  );
+}

@@ -1,0 +1,137 @@
+/**
+ * The overview: one document with what the first page of the dashboard shows. It is read from the store and the metrics
+ * at most once in half a second, however many pages watch.
+ */
+import { isHeadgateError } from '../errors.js';
+import type { FeedMetricName } from '../feed/index.js';
+import type { QueueMetric } from '../queue/index.js';
+import type { ServerParts } from './parts.js';
+
+export interface QueueOverview {
+  readonly queue: string;
+  readonly invisible: number;
+  readonly pending: number;
+  readonly running: number;
+  /** Age in seconds of the oldest pending message. */
+  readonly lagSeconds: number;
+  readonly enqueuedTotal: number;
+  readonly dequeuedTotal: number;
+  readonly completedTotal: number;
+  readonly failedTotal: number;
+}
+
+export interface FeedOverview {
+  readonly postsTotal: number;
+  readonly entriesWrittenTotal: number;
+  readonly homeReadsTotal: number;
+  readonly homeCompleteTotal: number;
+  readonly lagSeconds: { readonly small: number; readonly big: number };
+}
+
+export interface Overview {
+  /** Unix milliseconds of this process. */
+  readonly now: number;
+  readonly uptimeMs: number;
+  readonly durability: string;
+  readonly demo: {
+    readonly loading: boolean;
+    readonly stage: string;
+    readonly done: number;
+    readonly total: number;
+  } | null;
+  /** Null while the parts are starting. Totals count since the start of this process. */
+  readonly queues: readonly QueueOverview[] | null;
+  readonly feed: FeedOverview | null;
+}
+
+const reuseMs = 500;
+
+async function readQueues({ queue, prometheus }: ServerParts): Promise<QueueOverview[]> {
+  const sum = (name: QueueMetric, labels: Record<string, string>) => prometheus.sum(name, labels);
+  const names = await queue().queues();
+  return Promise.all(
+    names.map(async (name) => {
+      const [{ invisible, pending, running }, oldest] = await Promise.all([
+        queue().depth(name),
+        queue().oldest(name),
+      ]);
+      return {
+        queue: name,
+        invisible,
+        pending,
+        running,
+        lagSeconds: (oldest?.ageMs ?? 0) / 1_000,
+        enqueuedTotal: await sum('headgate_queue_enqueued_total', { queue: name, outcome: 'created' }),
+        dequeuedTotal: await sum('headgate_queue_dequeued_total', { queue: name }),
+        completedTotal: await sum('headgate_queue_settled_total', {
+          queue: name,
+          operation: 'complete',
+          outcome: 'done',
+        }),
+        failedTotal: await sum('headgate_queue_settled_total', {
+          queue: name,
+          operation: 'fail',
+          outcome: 'done',
+        }),
+      };
+    }),
+  );
+}
+
+async function readFeed({ prometheus }: ServerParts): Promise<FeedOverview> {
+  const sum = (name: FeedMetricName, labels: Record<string, string> = {}) => prometheus.sum(name, labels);
+  return {
+    postsTotal: await sum('headgate_feed_posts_total'),
+    entriesWrittenTotal: await sum('headgate_feed_timeline_writes_total'),
+    homeReadsTotal: await sum('headgate_feed_home_reads_total'),
+    homeCompleteTotal: await sum('headgate_feed_home_reads_total', { complete: 'true' }),
+    lagSeconds: {
+      small: await sum('headgate_feed_fan_out_lag_seconds', { lane: 'small' }),
+      big: await sum('headgate_feed_fan_out_lag_seconds', { lane: 'big' }),
+    },
+  };
+}
+
+export function createOverview(parts: ServerParts): { read(): Promise<Overview> } {
+  let latest: Promise<Overview> | undefined;
+  let latestAtMs = 0;
+
+  const compute = async (): Promise<Overview> => {
+    const { serving, ready, progress } = parts.readiness();
+    const open = serving || ready;
+    return {
+      now: Date.now(),
+      uptimeMs: Math.round(process.uptime() * 1_000),
+      durability: parts.durability(),
+      demo: progress ? { loading: !ready, ...progress } : null,
+      queues: open ? await readQueues(parts) : null,
+      feed: open ? await readFeed(parts) : null,
+    };
+  };
+
+  return {
+    read() {
+      const nowMs = performance.now();
+      if (latest && nowMs - latestAtMs < reuseMs) return latest;
+      latestAtMs = nowMs;
+      latest = compute().catch((error: unknown) => {
+        latest = undefined;
+        // the parts may be closing while a page still watches
+        if (isHeadgateError(error, 'stopped')) return { ...emptyOverview(parts) };
+        throw error;
+      });
+      return latest;
+    },
+  };
+}
+
+function emptyOverview(parts: ServerParts): Overview {
+  return {
+    now: Date.now(),
+    uptimeMs: Math.round(process.uptime() * 1_000),
+    durability: parts.durability(),
+    demo: null,
+    queues: null,
+    feed: null,
+  };
+}
