@@ -2,7 +2,6 @@
  * A PostgreSQL server behind the database port, over a pool of `pg` connections. Guarantees: `pg` is loaded only here
  * and only when asked for; no wait is without a bound; a connection in an unknown state is not used again.
  */
-import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { groundError, isHeadgateError } from '../errors.js';
 import { type Log, silentLog } from '../log.js';
@@ -18,6 +17,7 @@ import type {
 } from './database.js';
 import { PostgresListener } from './postgres-listener.js';
 import { runTransaction, type Session, TransactionGuard } from './transaction.js';
+import { isStalePlan, StatementNames } from './statement-names.js';
 import { decoderOf, encodeValues } from './values.js';
 
 export interface PostgresOptions {
@@ -56,9 +56,6 @@ export async function openPostgres(options: PostgresOptions): Promise<Database> 
   return new ServerDatabase(driver, options);
 }
 
-/** Texts beyond this many are not prepared: something makes texts up, and each would stay in the server's memory. */
-const preparedTextsMax = 1_000;
-
 class ServerDatabase implements Database {
   readonly driver = 'pg';
   readonly #pool: pg.Pool;
@@ -76,7 +73,7 @@ class ServerDatabase implements Database {
     this.#acquireTimeoutMs = options.acquireTimeoutMs ?? 10_000;
     this.#sessionOptions = {
       queryTimeoutMs: options.queryTimeoutMs ?? 60_000,
-      statementNames: options.preparedStatements === false ? undefined : new Map(),
+      statementNames: options.preparedStatements === false ? undefined : new StatementNames(),
     };
     const connection: pg.ClientConfig = {
       connectionString: options.connectionString,
@@ -102,7 +99,13 @@ class ServerDatabase implements Database {
 
   async query<R extends Row = Row>(text: string, values?: readonly unknown[]): Promise<QueryResult<R>> {
     this.#guard.assertOutside('query');
-    return this.#withSession((session) => session.query<R>(text, values));
+    try {
+      return await this.#withSession((session) => session.query<R>(text, values));
+    } catch (error) {
+      if (!isStalePlan(error)) throw error;
+      // A migration has changed the columns of a prepared statement; it was not run, and has a new name by now.
+      return this.#withSession((session) => session.query<R>(text, values));
+    }
   }
 
   async script(text: string): Promise<void> {
@@ -181,8 +184,8 @@ class ServerDatabase implements Database {
 
 interface SessionOptions {
   readonly queryTimeoutMs: number;
-  /** Names of prepared statements by text; undefined: nothing is prepared. */
-  readonly statementNames: Map<string, string> | undefined;
+  /** Undefined: nothing is prepared. */
+  readonly statementNames: StatementNames | undefined;
 }
 
 /** One pooled connection while one caller holds it. */
@@ -199,16 +202,21 @@ class ClientSession implements Session {
 
   async query<R extends Row>(text: string, values: readonly unknown[] = []): Promise<QueryResult<R>> {
     const { queryTimeoutMs, statementNames } = this.#options;
-    const name = statementNames && statementName(statementNames, text);
-    // The extended protocol even without parameters: it refuses several statements in one text, as PGlite does.
-    const result = await this.#run<R>({
-      text,
-      values: encodeValues(values),
-      queryMode: 'extended',
-      query_timeout: queryTimeoutMs,
-      ...(name !== undefined && { name }),
-    });
-    return { rows: result.rows, rowCount: result.rowCount ?? 0 };
+    const name = statementNames?.of(text);
+    try {
+      // The extended protocol even without parameters: it refuses several statements in one text, as PGlite does.
+      const result = await this.#run<R>({
+        text,
+        values: encodeValues(values),
+        queryMode: 'extended',
+        query_timeout: queryTimeoutMs,
+        ...(name !== undefined && { name }),
+      });
+      return { rows: result.rows, rowCount: result.rowCount ?? 0 };
+    } catch (error) {
+      if (isStalePlan(error)) statementNames?.renew(text);
+      throw error;
+    }
   }
 
   async script(text: string): Promise<void> {
@@ -228,15 +236,6 @@ class ClientSession implements Session {
       throw mapped;
     }
   }
-}
-
-function statementName(names: Map<string, string>, text: string): string | undefined {
-  let name = names.get(text);
-  if (name === undefined && names.size < preparedTextsMax) {
-    name = createHash('sha256').update(text).digest('base64url').slice(0, 22);
-    names.set(text, name);
-  }
-  return name;
 }
 
 function describeSurvival(fsync: boolean, synchronousCommit: string): string {
