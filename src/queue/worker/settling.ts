@@ -95,10 +95,11 @@ export class Settler {
     }
   }
 
-  /** Completions that go along with a dequeue; the caller hands them to `answered` or `giveBack`. */
+  /** Completions that go along with a dequeue, those with follow-ups excepted; the caller hands them to `answered` or `giveBack`. */
   takeCompletions(queue: string): Completion[] {
     const pending = this.#queues.get(queue);
-    return pending === undefined || pending.sizeMax < settlementsPerCall ? [] : this.#take(pending);
+    if (pending === undefined || pending.sizeMax < settlementsPerCall) return [];
+    return this.#take(pending, ({ followUps }) => followUps === undefined);
   }
 
   giveBack(settlements: readonly Settlement[]): void {
@@ -142,13 +143,13 @@ export class Settler {
     return pending;
   }
 
-  #take(pending: Pending): Completion[] {
+  #take(pending: Pending, goes: (completion: Completion) => boolean = () => true): Completion[] {
+    if (!this.#options.gate.mayCall()) return [];
     let bytes = 0;
     let count = 0;
-    for (const { result } of pending.complete) {
-      bytes += result?.length ?? 0;
-      if (count === pending.sizeMax || (count > 0 && bytes > bytesPerCall) || !this.#options.gate.mayCall())
-        break;
+    for (const completion of pending.complete) {
+      bytes += completion.result?.length ?? 0;
+      if (!goes(completion) || count === pending.sizeMax || (count > 0 && bytes > bytesPerCall)) break;
       count += 1;
     }
     return pending.complete.splice(0, count);
