@@ -25,6 +25,7 @@ const confirmMs = 6_000;
 export function ActionButton(props: ActionButtonProps) {
   const [step, setStep] = useState<'ready' | 'asking' | 'busy'>('ready');
   const isMounted = useRef(true);
+  const button = useRef<HTMLButtonElement>(null);
   useEffect(() => () => void (isMounted.current = false), []);
   useEffect(() => {
     if (step !== 'asking') return;
@@ -40,6 +41,7 @@ export function ActionButton(props: ActionButtonProps) {
       return;
     }
     setStep('busy');
+    const place = button.current?.closest<HTMLElement>('section, aside');
     props.onProblem(undefined);
     try {
       await props.action();
@@ -48,12 +50,14 @@ export function ActionButton(props: ActionButtonProps) {
       props.onProblem(asProblem(error));
     }
     if (isMounted.current) setStep('ready');
+    else focusHeading(place);
   };
 
   const isAsking = step === 'asking';
   const label = isAsking && props.confirm !== undefined ? props.confirm : props.label;
   return (
     <button
+      ref={button}
       type="button"
       class={`${props.class ?? ''}${isAsking ? ' danger' : ''}`}
       aria-label={isAsking ? undefined : props.name}
@@ -63,4 +67,13 @@ export function ActionButton(props: ActionButtonProps) {
       {label}
     </button>
   );
+}
+
+/** The row of the button may be gone with it; the reader goes on at the heading of its list instead of at the top. */
+function focusHeading(place: HTMLElement | null | undefined): void {
+  const isLost = document.activeElement === document.body;
+  const heading = place?.querySelector<HTMLElement>('h2');
+  if (!isLost || heading === null || heading === undefined) return;
+  heading.tabIndex = -1;
+  heading.focus();
 }

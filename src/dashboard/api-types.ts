@@ -15,18 +15,14 @@ export interface QueueTotals {
   readonly dequeuedTotal: number;
   readonly completedTotal: number;
   readonly failedTotal: number;
-  readonly erroredTotal: number;
 }
 
 export interface FeedTotals {
-  readonly accounts: number;
-  readonly follows: number;
   readonly postsTotal: number;
   readonly entriesWrittenTotal: number;
   readonly homeReadsTotal: number;
   readonly homeCompleteTotal: number;
-  readonly lagSeconds: { readonly small: number; readonly big: number; readonly cleanUp: number };
-  readonly oldestUndeliveredSeconds: number;
+  readonly lagSeconds: { readonly small: number; readonly big: number };
 }
 
 export interface Overview {
@@ -34,8 +30,21 @@ export interface Overview {
   readonly uptimeMs: number;
   readonly demo: DemoProgress | null;
   readonly durability: string;
+  /** Null while the server is starting. Totals count since the start of the process. */
+  readonly queues: readonly QueueTotals[] | null;
+  readonly feed: FeedTotals | null;
+}
+
+export interface RunningOverview extends Overview {
   readonly queues: readonly QueueTotals[];
   readonly feed: FeedTotals;
+}
+
+/** What `/ready` answers, with 200 and with 503 alike. */
+export interface Readiness {
+  readonly ready: boolean;
+  readonly stage: string;
+  readonly progress?: { readonly stage: string; readonly done: number; readonly total: number };
 }
 
 export interface DemoProgress {

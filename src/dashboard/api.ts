@@ -36,6 +36,8 @@ export interface ApiRequest {
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
   readonly signal?: AbortSignal | undefined;
+  /** A status that is an answer here, not a problem: `/ready` says how far it is with a 503. */
+  readonly alsoAnswer?: number;
 }
 
 /** Calls the API. `Answer` is what the OpenAPI document of the server promises for this path. */
@@ -57,7 +59,7 @@ export async function call<Answer>(path: string, request: ApiRequest = {}): Prom
     });
   }
   const text = await response.text();
-  if (!response.ok) throw problemOf(response.status, text);
+  if (!response.ok && response.status !== request.alsoAnswer) throw problemOf(response.status, text);
   return (text === '' ? undefined : parseJson(text, response.status)) as Answer;
 }
 

@@ -21,7 +21,8 @@ export function formatRate(value: number): string {
 
 /** Seconds in the largest two units: `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`, `4 d 3 h`. */
 export function formatSeconds(seconds: number): string {
-  if (seconds < 9.95) return `${seconds === 0 ? '0' : oneDigit.format(seconds)} s`;
+  if (seconds < 0.05) return '0 s';
+  if (seconds < 9.95) return `${oneDigit.format(seconds)} s`;
   const total = Math.round(seconds);
   if (total < 60) return `${total} s`;
   if (total < 3_600) return joined([Math.floor(total / 60), 'min'], [total % 60, 's']);
@@ -45,6 +46,12 @@ export function formatTime(unixMs: number, nowMs: number): string {
 
 export function formatClock(unixMs: number): string {
   return clock.format(unixMs);
+}
+
+/** A priority that is a deadline, as the norm says, is shown as its time; any other as the number it is. */
+export function formatPriority(priority: number, nowMs: number): string {
+  const isDeadline = Math.abs(priority - nowMs) < 10 * 365 * 86_400_000;
+  return isDeadline ? formatTime(priority, nowMs) : String(priority);
 }
 
 /** Two digits after the point, floored: 99.997 % is not 100 %. */

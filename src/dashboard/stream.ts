@@ -11,7 +11,7 @@ export interface StreamOptions {
   readonly onState?: (state: StreamState) => void;
 }
 
-const pauseMs = { first: 1_000, max: 15_000 };
+const pauseMs = { first: 1_000, max: 5_000 };
 
 /** Opens the stream; the answer closes it for good. */
 export function openStream(options: StreamOptions): () => void {

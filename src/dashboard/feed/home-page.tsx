@@ -19,6 +19,7 @@ import { ReaderPicker } from './reader-picker.js';
 import { Relations } from './relations.js';
 
 const postsPerPage = '20';
+const publishedShown = 3;
 
 export interface HomePageProps {
   readonly account: string;
@@ -27,6 +28,31 @@ export interface HomePageProps {
 
 export function HomePage({ account, cursor }: HomePageProps) {
   const who = useResource<Account>(account, (signal) => call(apiPath('accounts', account), { signal }));
+  return (
+    <>
+      <p class="crumb">
+        <a href={formatRoute({ page: 'feed' })}>Feed</a>
+      </p>
+      <h1 tabIndex={-1} class="id">
+        {account}
+      </h1>
+      {who.problem !== undefined && <ProblemNotice problem={who.problem} onRetry={() => void who.reload()} />}
+      {who.value !== undefined ? (
+        <>
+          <AccountFacts account={who.value} />
+          <Reading account={account} cursor={cursor} onChange={who.reload} />
+        </>
+      ) : who.loading ? (
+        <LoadingNotice what="the account" />
+      ) : (
+        <ReaderPicker />
+      )}
+    </>
+  );
+}
+
+/** Home and what stands beside it, of an account that exists. */
+function Reading({ account, cursor, onChange }: HomePageProps & { readonly onChange: () => Promise<void> }) {
   const home = useResource<Home>(JSON.stringify([account, cursor]), (signal) =>
     call(apiPath('accounts', account, 'home'), {
       query: { limit: postsPerPage, ...(cursor === undefined ? {} : { [cursor.direction]: cursor.value }) },
@@ -36,7 +62,7 @@ export function HomePage({ account, cursor }: HomePageProps) {
   const [published, setPublished] = useState<readonly Post[]>([]);
   /** Counts the changes made here, so that the lists at the side are read again. */
   const [changes, setChanges] = useState(0);
-  const news = useNews(account, who.value !== undefined);
+  const news = useNews(account);
 
   const showNewest = async (): Promise<void> => {
     news.clear();
@@ -44,76 +70,44 @@ export function HomePage({ account, cursor }: HomePageProps) {
     else goTo({ page: 'home', account, cursor: undefined });
   };
   const onPublished = async (post: Post): Promise<void> => {
-    setPublished((before) => [post, ...before].slice(0, 3));
+    setPublished((before) => [post, ...before].slice(0, publishedShown));
     await showNewest();
   };
-  const onChange = async (): Promise<void> => {
+  const reloadAll = async (): Promise<void> => {
     setChanges((count) => count + 1);
-    await Promise.all([home.reload(), who.reload()]);
+    await Promise.all([home.reload(), onChange()]);
   };
 
-  if (who.value === undefined) {
-    return (
-      <>
-        <Heading account={account} />
-        {who.problem === undefined ? (
-          <LoadingNotice what="the account" />
-        ) : (
-          <>
-            <ProblemNotice problem={who.problem} onRetry={() => void who.reload()} />
-            <ReaderPicker />
-          </>
+  return (
+    <div class="columns">
+      <section aria-labelledby="home-posts" class="column-main">
+        <h2 id="home-posts">Home</h2>
+        <Composer author={account} onPublished={onPublished} />
+        {published.map((post) => (
+          <Published key={post.id} post={post} />
+        ))}
+        {news.isThere && (
+          <button type="button" class="news" onClick={() => void showNewest()}>
+            New posts are there. Show them
+          </button>
         )}
-      </>
-    );
-  }
-  return (
-    <>
-      <Heading account={account} />
-      <AccountFacts account={who.value} />
-      <div class="columns">
-        <section aria-labelledby="home-posts" class="column-main">
-          <h2 id="home-posts">Home</h2>
-          <Composer author={account} onPublished={onPublished} />
-          {published.map((post) => (
-            <Published key={post.id} post={post} />
-          ))}
-          {news.isThere && (
-            <button type="button" class="news" onClick={() => void showNewest()}>
-              New posts are there. Show them
-            </button>
-          )}
-          {home.problem !== undefined && (
-            <ProblemNotice problem={home.problem} onRetry={() => void home.reload()} />
-          )}
-          {home.value === undefined ? (
-            home.loading && <LoadingNotice what="home" />
-          ) : (
-            <HomeList
-              reader={account}
-              cursor={cursor}
-              home={home.value}
-              onChange={onChange}
-              onNewest={showNewest}
-            />
-          )}
-        </section>
-        <Relations account={account} changes={changes} onChange={onChange} />
-      </div>
-    </>
-  );
-}
-
-function Heading({ account }: { readonly account: string }) {
-  return (
-    <>
-      <p class="crumb">
-        <a href={formatRoute({ page: 'feed' })}>Feed</a>
-      </p>
-      <h1 tabIndex={-1} class="id">
-        {account}
-      </h1>
-    </>
+        {home.problem !== undefined && (
+          <ProblemNotice problem={home.problem} onRetry={() => void home.reload()} />
+        )}
+        {home.value === undefined ? (
+          home.loading && <LoadingNotice what="home" />
+        ) : (
+          <HomeList
+            reader={account}
+            cursor={cursor}
+            home={home.value}
+            onChange={reloadAll}
+            onNewest={showNewest}
+          />
+        )}
+      </section>
+      <Relations account={account} changes={changes} onChange={reloadAll} />
+    </div>
   );
 }
 
@@ -149,7 +143,6 @@ function useNews(
   const wasTold = useRef(false);
   wasTold.current = isThere;
   useEffect(() => {
-    if (!isKnown) return;
     setThere(false);
     return openStream({
       path: `${apiPath('accounts', account)}/live`,
@@ -159,6 +152,6 @@ function useNews(
         setThere(true);
       },
     });
-  }, [account, isKnown]);
+  }, [account]);
   return { isThere, clear: () => setThere(false) };
 }

@@ -1,26 +1,33 @@
-/** How far the demo world is loaded. */
-import type { DemoProgress } from '../api-types.js';
+/** How far something long has come: the start of the server, or the demo world. */
 import { formatCount } from '../format.js';
 
-export function LoadingProgress({ demo }: { readonly demo: DemoProgress }) {
-  const isKnown = demo.total > 0;
+export interface LoadingProgressProps {
+  readonly title: string;
+  readonly stage: string;
+  readonly done: number;
+  /** 0 while it is not known. */
+  readonly total: number;
+}
+
+export function LoadingProgress({ title, stage, done, total }: LoadingProgressProps) {
+  const isKnown = total > 0;
   return (
     <section class="loading-world" aria-labelledby="loading-world">
-      <h2 id="loading-world">The demo world is loading</h2>
+      <h2 id="loading-world">{title}</h2>
       <p id="loading-stage">
-        {demo.stage}
+        {stage}
         {isKnown && (
           <span class="muted">
             {' '}
-            · {formatCount(demo.done)} of {formatCount(demo.total)}
+            · {formatCount(done)} of {formatCount(total)}
           </span>
         )}
       </p>
       <progress
         aria-labelledby="loading-world"
         aria-describedby="loading-stage"
-        max={isKnown ? demo.total : undefined}
-        value={isKnown ? demo.done : undefined}
+        max={isKnown ? total : undefined}
+        value={isKnown ? done : undefined}
       />
     </section>
   );

@@ -1,11 +1,11 @@
 /** All queues in one table, live: depth by state, age of the oldest, and what came of the messages. */
-import type { Overview } from '../api-types.js';
+import type { RunningOverview } from '../api-types.js';
 import { formatCount, formatRate, formatSeconds } from '../format.js';
 import { EmptyNotice } from '../notice.js';
 import { formatRoute, queueRoute } from '../route.js';
 import { recentRate } from './series.js';
 
-export function QueueTable({ samples }: { readonly samples: readonly Overview[] }) {
+export function QueueTable({ samples }: { readonly samples: readonly RunningOverview[] }) {
   const queues = samples.at(-1)?.queues ?? [];
   if (queues.length === 0) {
     return (
@@ -38,9 +38,6 @@ export function QueueTable({ samples }: { readonly samples: readonly Overview[] 
             <th scope="col" class="number">
               Failed
             </th>
-            <th scope="col" class="number">
-              Errored
-            </th>
           </tr>
         </thead>
         <tbody>
@@ -60,9 +57,6 @@ export function QueueTable({ samples }: { readonly samples: readonly Overview[] 
                 <td class="number">{formatSeconds(queue.lagSeconds)}</td>
                 <td class="number">{rate === undefined ? '—' : formatRate(rate)}</td>
                 <td class="number">{formatCount(queue.failedTotal)}</td>
-                <td class={`number${queue.erroredTotal > 0 ? ' attention' : ''}`}>
-                  {formatCount(queue.erroredTotal)}
-                </td>
               </tr>
             );
           })}

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import type { Overview } from '../api-types.js';
+import type { RunningOverview } from '../api-types.js';
 import { oldestPendingSeconds, overQueues, ratesOf, recentRate } from './series.js';
 
-function sample(now: number, completedTotals: readonly number[], lagSeconds = 0): Overview {
+function sample(now: number, completedTotals: readonly number[], lagSeconds = 0): RunningOverview {
   const zero = {
     invisible: 0,
     pending: 0,
@@ -10,7 +10,6 @@ function sample(now: number, completedTotals: readonly number[], lagSeconds = 0)
     enqueuedTotal: 0,
     dequeuedTotal: 0,
     failedTotal: 0,
-    erroredTotal: 0,
   };
   return {
     now,
@@ -24,14 +23,11 @@ function sample(now: number, completedTotals: readonly number[], lagSeconds = 0)
       completedTotal,
     })),
     feed: {
-      accounts: 0,
-      follows: 0,
       postsTotal: 0,
       entriesWrittenTotal: 0,
       homeReadsTotal: 0,
       homeCompleteTotal: 0,
-      lagSeconds: { small: 0, big: 0, cleanUp: 0 },
-      oldestUndeliveredSeconds: 0,
+      lagSeconds: { small: 0, big: 0 },
     },
   };
 }

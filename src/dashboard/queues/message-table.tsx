@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { ApiProblem } from '../api.js';
 import type { Message } from '../api-types.js';
-import { formatAgo, formatCount } from '../format.js';
+import { formatAgo, formatCount, formatPriority } from '../format.js';
 import { ProblemNotice } from '../notice.js';
 import { formatRoute } from '../route.js';
 import { MessageActions } from './message-actions.js';
@@ -49,7 +49,7 @@ export function MessageTable({ queue, messages, onChange }: MessageTableProps) {
                 <td>
                   <MetadataText metadata={message.metadata} />
                 </td>
-                <td class="number">{message.priority}</td>
+                <td class="number">{formatPriority(message.priority, nowMs)}</td>
                 <td class="number">
                   {formatCount(message.attempts)} / {formatCount(message.attemptsMax)}
                 </td>

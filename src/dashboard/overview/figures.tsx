@@ -1,0 +1,75 @@
+/** The numbers one looks at first, as they are now. */
+import type { RunningOverview } from '../api-types.js';
+import { formatCount, formatRate, formatSeconds, formatShare } from '../format.js';
+import { samples } from './live-overview.js';
+import { oldestPendingSeconds, recentRate, type Pick } from './series.js';
+import { completed, entries, failed, homeReads, posts } from './totals.js';
+
+export function Figures({ now }: { readonly now: RunningOverview }) {
+  const { feed, queues } = now;
+  const history = samples.value;
+  const perSecond = (pick: Pick): string => {
+    const rate = recentRate(history, pick);
+    return rate === undefined ? '—' : formatRate(rate);
+  };
+  const lag = Math.max(feed.lagSeconds.small, feed.lagSeconds.big);
+  const waiting = queues.reduce((sum, queue) => sum + queue.pending, 0);
+  return (
+    <dl class="figures">
+      <Figure
+        name="Posts"
+        value={perSecond(posts)}
+        unit="/s"
+        note={`${formatCount(feed.postsTotal)} in all`}
+      />
+      <Figure name="Timeline entries" value={perSecond(entries)} unit="/s" note={entriesNote(now)} />
+      <Figure
+        name="Home reads"
+        value={perSecond(homeReads)}
+        unit="/s"
+        note={`${formatShare(feed.homeCompleteTotal, feed.homeReadsTotal)} complete`}
+      />
+      <Figure name="Fan-out lag" value={formatSeconds(lag)} note="publish to last follower" />
+      <Figure
+        name="Messages completed"
+        value={perSecond(completed)}
+        unit="/s"
+        note={`${formatCount(failed(now))} failed in all`}
+      />
+      <Figure
+        name="Oldest pending message"
+        value={formatSeconds(oldestPendingSeconds(now))}
+        note={`${formatCount(waiting)} pending`}
+      />
+    </dl>
+  );
+}
+
+/** The price of pushing: what one post costs in writes. */
+function entriesNote({ feed }: RunningOverview): string {
+  return feed.postsTotal === 0
+    ? 'written by fan-out'
+    : `${formatRate(feed.entriesWrittenTotal / feed.postsTotal)} a post`;
+}
+
+interface FigureProps {
+  readonly name: string;
+  readonly value: string;
+  readonly unit?: string;
+  readonly note: string;
+}
+
+function Figure({ name, value, unit, note }: FigureProps) {
+  return (
+    <div class="figure">
+      <dt>{name}</dt>
+      <dd>
+        <span class="figure-value">
+          {value}
+          {unit !== undefined && value !== '—' && <span class="unit"> {unit}</span>}
+        </span>
+        <span class="figure-note">{note}</span>
+      </dd>
+    </div>
+  );
+}
