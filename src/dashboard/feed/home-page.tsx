@@ -135,10 +135,7 @@ function AccountFacts({ account }: { readonly account: Account }) {
 }
 
 /** Listens to the reader's live stream; it only hints, so the page asks again instead of trusting it. */
-function useNews(
-  account: string,
-  isKnown: boolean,
-): { readonly isThere: boolean; readonly clear: () => void } {
+function useNews(account: string): { readonly isThere: boolean; readonly clear: () => void } {
   const [isThere, setThere] = useState(false);
   const wasTold = useRef(false);
   wasTold.current = isThere;
