@@ -6,6 +6,7 @@ export interface WorkerStart {
   readonly folder: string | undefined;
   /** A tar file of a database folder to begin with when the folder is empty. */
   readonly seedFile: string | undefined;
+  readonly sharedBuffersMb: number;
 }
 
 export type WorkerRequest =
@@ -13,6 +14,8 @@ export type WorkerRequest =
       readonly id: number;
       readonly kind: 'query';
       readonly text: string;
+      /** The name under which the prepared statement is kept; undefined: it is not kept. */
+      readonly name: string | undefined;
       readonly values: readonly (string | null)[];
     }
   | { readonly id: number; readonly kind: 'script'; readonly text: string }
@@ -30,8 +33,20 @@ export interface WorkerResult {
 
 export type WorkerAnswer =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'result'; readonly id: number; readonly result: WorkerResult }
+  | {
+      readonly kind: 'result';
+      readonly id: number;
+      readonly result: WorkerResult;
+      readonly inTransaction: boolean;
+    }
+  | {
+      readonly kind: 'sql-error';
+      readonly id: number;
+      readonly fields: SqlErrorFields;
+      readonly inTransaction: boolean;
+    }
   | { readonly kind: 'dump'; readonly id: number; readonly bytes: Uint8Array }
-  | { readonly kind: 'sql-error'; readonly id: number; readonly fields: SqlErrorFields }
-  | { readonly kind: 'failure'; readonly id: number | undefined; readonly message: string }
+  | { readonly kind: 'closed'; readonly id: number }
+  /** Not an answer of Postgres: the database cannot be opened, or has come to its end. */
+  | { readonly kind: 'failure'; readonly message: string }
   | { readonly kind: 'notification'; readonly channel: string; readonly payload: string };

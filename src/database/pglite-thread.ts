@@ -9,6 +9,7 @@ import { groundError } from '../errors.js';
 import type { QueryResult, Row } from './database.js';
 import type { WorkerAnswer, WorkerRequest, WorkerResult, WorkerStart } from './pglite-messages.js';
 import { SqlError } from './sql-error.js';
+import { isStalePlan, StatementNames } from './statement-names.js';
 import type { Session } from './transaction.js';
 import { decoderOf, encodeValues } from './values.js';
 
@@ -25,18 +26,18 @@ type RequestWithoutId = WorkerRequest extends infer R
 
 export class PgliteThread implements Session {
   readonly #worker: Worker;
+  readonly #names = new StatementNames();
   readonly #waiting = new Map<number, Waiting>();
-  readonly #ready: Promise<void>;
+  readonly #ready: Promise<WorkerAnswer>;
   #lastId = 0;
   #dead: unknown;
+  #inTransaction = false;
   #notificationHandler: (channel: string, payload: string) => void = () => {};
   #deathHandler: (error: unknown) => void = () => {};
 
   private constructor(start: WorkerStart) {
     this.#worker = startWorker(start);
-    this.#ready = new Promise((resolve, reject) =>
-      this.#waiting.set(0, { resolve: () => resolve(), reject }),
-    );
+    this.#ready = new Promise((resolve, reject) => this.#waiting.set(readyId, { resolve, reject }));
     this.#worker.on('message', (message: WorkerAnswer) => this.#receive(message));
     this.#worker.on('error', (error) => this.#die(error));
     this.#worker.on('exit', () => this.#die(new Error('the worker thread has ended')));
@@ -45,13 +46,13 @@ export class PgliteThread implements Session {
   /** Starts the worker and opens the database. */
   static async start(start: WorkerStart): Promise<PgliteThread> {
     const thread = new PgliteThread(start);
-    try {
-      await thread.#ready;
-    } catch (error) {
-      await thread.#worker.terminate();
-      throw error;
-    }
+    await thread.#ready;
     return thread;
+  }
+
+  /** Whether the last statement left a transaction open. */
+  get inTransaction(): boolean {
+    return this.#inTransaction;
   }
 
   onNotification(handler: (channel: string, payload: string) => void): void {
@@ -63,7 +64,13 @@ export class PgliteThread implements Session {
   }
 
   async query<R extends Row>(text: string, values: readonly unknown[] = []): Promise<QueryResult<R>> {
-    return decodeResult<R>(await this.#run({ kind: 'query', text, values: encodeValues(values) }));
+    const name = this.#names.of(text);
+    try {
+      return decodeResult<R>(await this.#run({ kind: 'query', text, name, values: encodeValues(values) }));
+    } catch (error) {
+      if (isStalePlan(error)) this.#names.renew(text);
+      throw error;
+    }
   }
 
   async script(text: string): Promise<void> {
@@ -76,26 +83,24 @@ export class PgliteThread implements Session {
 
   async dump(): Promise<Uint8Array> {
     const answer = await this.#request({ kind: 'dump' });
-    if (answer.kind !== 'dump') throw unavailable(new Error(`unexpected answer ${answer.kind}`));
+    if (answer.kind !== 'dump') throw unexpected(answer);
     return answer.bytes;
   }
 
-  /** Ends the worker at once. */
+  /** Ends the worker at once; every waiting call is rejected. */
   kill(cause: unknown): void {
     this.#die(cause);
-    void this.#worker.terminate();
   }
 
   async close(): Promise<void> {
-    if (this.#dead !== undefined) return;
-    await this.#request({ kind: 'close' });
-    this.#dead = groundError('database-closed', 'the database has been closed');
+    if (this.#dead === undefined) await this.#request({ kind: 'close' });
+    this.#dead ??= groundError('database-closed', 'the database has been closed');
     await this.#worker.terminate();
   }
 
   async #run(request: RequestWithoutId): Promise<WorkerResult> {
     const answer = await this.#request(request);
-    if (answer.kind !== 'result') throw unavailable(new Error(`unexpected answer ${answer.kind}`));
+    if (answer.kind !== 'result') throw unexpected(answer);
     return answer.result;
   }
 
@@ -113,22 +118,33 @@ export class PgliteThread implements Session {
 
   #receive(message: WorkerAnswer): void {
     if (message.kind === 'notification') return this.#notificationHandler(message.channel, message.payload);
-    const id = message.kind === 'ready' ? 0 : (message.id ?? 0);
+    if (message.kind === 'failure') return this.#die(new Error(message.message));
+    const id = message.kind === 'ready' ? readyId : message.id;
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (this.#waiting.size === 0) this.#worker.unref();
+    if ('inTransaction' in message) this.#inTransaction = message.inTransaction;
     if (message.kind === 'sql-error') waiting?.reject(new SqlError(message.fields));
-    else if (message.kind === 'failure') waiting?.reject(unavailable(new Error(message.message)));
     else waiting?.resolve(message);
   }
 
   #die(cause: unknown): void {
     if (this.#dead !== undefined) return;
-    this.#dead = unavailable(cause);
+    const text = cause instanceof Error ? cause.message.split('\n')[0] : String(cause);
+    this.#dead = groundError('database-unavailable', `the embedded database has stopped: ${text}`, { cause });
     for (const { reject } of this.#waiting.values()) reject(this.#dead);
     this.#waiting.clear();
+    this.#inTransaction = false;
+    void this.#worker.terminate();
     this.#deathHandler(this.#dead);
   }
+}
+
+/** The first answer belongs to no request. */
+const readyId = 0;
+
+function unexpected(answer: WorkerAnswer): Error {
+  return new Error(`the worker thread gave an answer of another kind: ${answer.kind}`);
 }
 
 /** From the TypeScript sources (tests) the worker brings the loader of tsx along; from `dist` it needs none. */
@@ -161,8 +177,4 @@ function decodeResult<R extends Row>({ names, types, rows, rowCount }: WorkerRes
       return row as R;
     }),
   };
-}
-
-function unavailable(cause: unknown) {
-  return groundError('database-unavailable', 'the embedded database has stopped', { cause });
 }

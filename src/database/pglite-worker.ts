@@ -2,11 +2,11 @@
  * The worker thread of the embedded database: runs one request after the other and answers each. A statement holds
  * this thread's event loop for its whole time, which is why it has a thread of its own.
  */
+import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 import { messages, PGlite, protocol } from '@electric-sql/pglite';
 import type { WorkerAnswer, WorkerRequest, WorkerResult, WorkerStart } from './pglite-messages.js';
-import type { SqlErrorFields } from './sql-error.js';
 
 const { serialize } = protocol;
 type BackendMessage = Awaited<ReturnType<PGlite['execProtocol']>>['messages'][number];
@@ -20,26 +20,21 @@ const answer = (message: WorkerAnswer): void => port.postMessage(message);
  * Opens the database files. A start that is cut in the middle of making them leaves a mark, and the next one begins
  * anew: nothing can have been acknowledged before the mark is gone.
  */
-async function open({ folder, seedFile }: WorkerStart): Promise<PGlite> {
-  const seed = async (): Promise<{ loadDataDir: Blob } | undefined> =>
-    seedFile === undefined ? undefined : { loadDataDir: new Blob([await readFile(seedFile)]) };
-  if (folder === undefined) return PGlite.create({ ...(await seed()) });
+async function open({ folder, seedFile, sharedBuffersMb }: WorkerStart): Promise<PGlite> {
+  const startParams = [...PGlite.defaultStartParams, '-c', `shared_buffers=${sharedBuffersMb}MB`];
+  const make = async (dataDir?: string): Promise<PGlite> => {
+    const seed = seedFile === undefined ? undefined : { loadDataDir: new Blob([await readFile(seedFile)]) };
+    return PGlite.create({ ...(dataDir !== undefined && { dataDir }), ...seed, startParams });
+  };
+  if (folder === undefined) return make();
   const mark = `${folder}.unfinished`;
-  const unfinished = await readFile(mark).then(
-    () => true,
-    () => false,
-  );
-  if (unfinished) await rm(folder, { recursive: true, force: true });
-  const exists = await readFile(`${folder}/PG_VERSION`).then(
-    () => true,
-    () => false,
-  );
-  if (exists) return PGlite.create({ dataDir: folder });
+  if (existsSync(mark)) await rm(folder, { recursive: true, force: true });
+  if (existsSync(`${folder}/PG_VERSION`)) return PGlite.create({ dataDir: folder, startParams });
   await writeFile(
     mark,
     'The database files beside this file are being made. If it stays, the making was cut short.\n',
   );
-  const database = await PGlite.create({ dataDir: folder, ...(await seed()) });
+  const database = await make(folder);
   await rm(mark);
   return database;
 }
@@ -60,46 +55,61 @@ function resultOf(answers: readonly BackendMessage[]): WorkerResult {
   return { names, types, rows, rowCount: Number(words.at(-1)) || 0, command: words[0] ?? '' };
 }
 
-function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
-  return new Uint8Array(Buffer.concat(parts));
+async function run(database: PGlite, ...parts: readonly Uint8Array[]): Promise<WorkerResult> {
+  return resultOf((await database.execProtocol(Buffer.concat(parts))).messages);
 }
 
-async function query(
-  database: PGlite,
-  text: string,
-  values: readonly (string | null)[],
-): Promise<WorkerResult> {
-  const request = joinBytes([
-    serialize.parse({ text }),
-    serialize.bind({ values: [...values] }),
+/** Names of the prepared statements that the database holds. */
+const prepared = new Set<string>();
+
+type QueryRequest = Extract<WorkerRequest, { kind: 'query' }>;
+
+async function query(database: PGlite, { text, name = '', values }: QueryRequest): Promise<WorkerResult> {
+  const parse = serialize.parse({ name, text });
+  const parts = [
+    serialize.bind({ statement: name, values: [...values] }),
     serialize.describe({ type: 'P' }),
     serialize.execute({}),
     serialize.sync(),
-  ]);
-  return resultOf((await database.execProtocol(request)).messages);
+  ];
+  if (name === '') return run(database, parse, ...parts);
+  if (!prepared.has(name)) {
+    await run(database, parse, serialize.sync());
+    prepared.add(name);
+  }
+  return run(database, ...parts);
 }
 
 async function handle(database: PGlite, request: WorkerRequest): Promise<WorkerAnswer> {
+  const { id } = request;
   switch (request.kind) {
     case 'query':
-      return { kind: 'result', id: request.id, result: await query(database, request.text, request.values) };
-    case 'script': {
-      const { messages } = await database.execProtocol(serialize.query(request.text));
-      return { kind: 'result', id: request.id, result: resultOf(messages) };
-    }
-    case 'dump': {
-      const file = await database.dumpDataDir('none');
-      return { kind: 'dump', id: request.id, bytes: new Uint8Array(await file.arrayBuffer()) };
-    }
+      return resultAnswer(database, id, await query(database, request));
+    case 'script':
+      return resultAnswer(database, id, await run(database, serialize.query(request.text)));
+    case 'dump':
+      return {
+        kind: 'dump',
+        id,
+        bytes: new Uint8Array(await (await database.dumpDataDir('none')).arrayBuffer()),
+      };
     case 'close':
       await database.close();
-      return { kind: 'result', id: request.id, result: resultOf([]) };
+      return { kind: 'closed', id };
   }
 }
 
-function sqlErrorFields(error: InstanceType<typeof messages.DatabaseError>): SqlErrorFields {
+function resultAnswer(database: PGlite, id: number, result: WorkerResult): WorkerAnswer {
+  return { kind: 'result', id, result, inTransaction: database.isInTransaction() };
+}
+
+function sqlErrorAnswer(
+  database: PGlite,
+  id: number,
+  error: InstanceType<typeof messages.DatabaseError>,
+): WorkerAnswer {
   const { message, detail, hint, schema, table, column, constraint, position, where } = error;
-  return {
+  const fields = {
     code: error.code ?? 'XX000',
     message,
     detail,
@@ -111,21 +121,23 @@ function sqlErrorFields(error: InstanceType<typeof messages.DatabaseError>): Sql
     position,
     where,
   };
-}
-
-function failureText(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { kind: 'sql-error', id, fields, inTransaction: database.isInTransaction() };
 }
 
 async function answerTo(database: PGlite, request: WorkerRequest): Promise<void> {
   try {
     answer(await handle(database, request));
   } catch (error) {
-    if (error instanceof messages.DatabaseError)
-      answer({ kind: 'sql-error', id: request.id, fields: sqlErrorFields(error) });
-    else answer({ kind: 'failure', id: request.id, message: failureText(error) });
+    if (error instanceof messages.DatabaseError) answer(sqlErrorAnswer(database, request.id, error));
+    else answer(failureAnswer(error));
   }
-  if (request.kind === 'close') port?.close();
+}
+
+function failureAnswer(error: unknown): WorkerAnswer {
+  return {
+    kind: 'failure',
+    message: error instanceof Error ? (error.stack ?? error.message) : String(error),
+  };
 }
 
 try {
@@ -137,5 +149,5 @@ try {
   });
   answer({ kind: 'ready' });
 } catch (error) {
-  answer({ kind: 'failure', id: undefined, message: failureText(error) });
+  answer(failureAnswer(error));
 }

@@ -19,7 +19,8 @@ import type {
 } from './database.js';
 import { type FolderLock, lockFolder } from './folder-lock.js';
 import { PgliteThread } from './pglite-thread.js';
-import { runTransaction, type Session, TransactionGuard } from './transaction.js';
+import { retryStalePlan } from './statement-names.js';
+import { leftOpen, runTransaction, type Session, TransactionGuard } from './transaction.js';
 import { Turnstile } from './turnstile.js';
 
 export interface PgliteOptions {
@@ -29,6 +30,11 @@ export interface PgliteOptions {
   seedFile?: string;
   /** How long a call waits for the one connection before `database-busy`; default 10,000 ms. */
   acquireTimeoutMs?: number;
+  /**
+   * Memory for pages, in MiB; default 32. The operating system caches the files of a folder besides, and Postgres's own
+   * default of 128 costs 140 MB more without being faster.
+   */
+  sharedBuffersMb?: number;
   log?: Log;
 }
 
@@ -51,6 +57,7 @@ export async function openPglite(options: PgliteOptions): Promise<PgliteDatabase
     const thread = await PgliteThread.start({
       folder: folder === undefined ? undefined : join(folder, 'postgres'),
       seedFile: options.seedFile,
+      sharedBuffersMb: options.sharedBuffersMb ?? 32,
     });
     return new EmbeddedDatabase({
       thread,
@@ -104,7 +111,7 @@ class EmbeddedDatabase implements PgliteDatabase {
 
   async query<R extends Row = Row>(text: string, values?: readonly unknown[]): Promise<QueryResult<R>> {
     this.#guard.assertOutside('query');
-    return this.#exclusively(() => this.#thread.query<R>(text, values));
+    return this.#exclusively(() => retryStalePlan(() => this.#thread.query<R>(text, values)));
   }
 
   async script(text: string): Promise<void> {
@@ -165,9 +172,8 @@ class EmbeddedDatabase implements PgliteDatabase {
   }
 
   async #close(): Promise<void> {
-    this.#turnstile.refuseAll(databaseClosed());
     try {
-      await this.#turnstile.enter();
+      await this.#turnstile.enter().catch((error: unknown) => this.#thread.kill(error));
       await this.#thread.close();
     } finally {
       await this.folderLock?.release();
@@ -178,10 +184,29 @@ class EmbeddedDatabase implements PgliteDatabase {
     if (this.#closing) throw databaseClosed();
     await this.#turnstile.enter();
     try {
-      return await work();
+      return await this.#withoutStrayTransaction(work);
     } finally {
       this.#turnstile.leave();
     }
+  }
+
+  /** There is one connection: a BEGIN by hand would take in the statements of everybody else. */
+  async #withoutStrayTransaction<T>(work: () => Promise<T>): Promise<T> {
+    let result: T;
+    try {
+      result = await work();
+    } catch (error) {
+      await this.#rollBackStray();
+      throw error;
+    }
+    if (await this.#rollBackStray()) throw leftOpen();
+    return result;
+  }
+
+  async #rollBackStray(): Promise<boolean> {
+    if (!this.#thread.inTransaction) return false;
+    await this.#thread.command('rollback').catch((error: unknown) => this.#thread.kill(error));
+    return true;
   }
 
   #notify(channel: string, payload: string): void {

@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { groundError } from '../errors.js';
 import type { Log } from '../log.js';
+import { atMostEvery } from './pacing.js';
 import { type HeartbeatOptions, ListenerConnection } from './postgres-listener-connection.js';
 
 export interface ListenerOptions {
@@ -33,11 +34,14 @@ export class PostgresListener {
   #running: Promise<void> | undefined;
   #connection: ListenerConnection | undefined;
   readonly #changed = new Set<() => void>();
-  #loggedAtMs = Number.NEGATIVE_INFINITY;
+  readonly #logLoss: (error: unknown) => void;
   #lastError: unknown;
 
   constructor(options: ListenerOptions) {
     this.#options = options;
+    this.#logLoss = atMostEvery(logIntervalMs, (error: unknown) =>
+      options.log.warn({ error }, 'the listening database connection was lost or refused; trying again'),
+    );
   }
 
   /** Resolves when the channel is listened to; throws `database-unavailable` after the bound. */
@@ -144,12 +148,5 @@ export class PostgresListener {
         this.#options.log.error({ channel, error }, 'a notification handler failed');
       }
     }
-  }
-
-  #logLoss(error: unknown): void {
-    const nowMs = performance.now();
-    if (nowMs - this.#loggedAtMs < logIntervalMs) return;
-    this.#loggedAtMs = nowMs;
-    this.#options.log.warn({ error }, 'the listening database connection was lost or refused; trying again');
   }
 }

@@ -2,8 +2,9 @@
  * A PostgreSQL server behind the database port, over a pool of `pg` connections. Guarantees: `pg` is loaded only here
  * and only when asked for; no wait is without a bound; a connection in an unknown state is not used again.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { groundError, isHeadgateError } from '../errors.js';
+import { groundError, invalidInput } from '../errors.js';
 import { type Log, silentLog } from '../log.js';
 import { assertChannel } from './channel.js';
 import { cutConnection, mapConnectionError } from './postgres-connection.js';
@@ -15,10 +16,12 @@ import type {
   Transaction,
   TransactionOptions,
 } from './database.js';
+import { atMostEvery } from './pacing.js';
 import { PostgresListener } from './postgres-listener.js';
-import { runTransaction, type Session, TransactionGuard } from './transaction.js';
-import { isStalePlan, StatementNames } from './statement-names.js';
-import { decoderOf, encodeValues } from './values.js';
+import { leftOpen, runTransaction, type Session, TransactionGuard } from './transaction.js';
+import { type ClientSessionOptions, ClientSession } from './postgres-session.js';
+import { retryStalePlan, StatementNames } from './statement-names.js';
+import { decoderOf } from './values.js';
 
 export interface PostgresOptions {
   /** For instance `postgres://user:password@host:5432/database`. */
@@ -43,6 +46,8 @@ export interface PostgresOptions {
   log?: Log;
 }
 
+const connectionStringPattern = /^postgres(ql)?:\/\//;
+
 /** Makes a pool; connects with the first statement. Throws `driver-missing` when `pg` is not installed. */
 export async function openPostgres(options: PostgresOptions): Promise<Database> {
   const driver = await import('pg').then(
@@ -53,8 +58,18 @@ export async function openPostgres(options: PostgresOptions): Promise<Database> 
       });
     },
   );
+  if (!connectionStringPattern.test(options.connectionString)) {
+    // Without its value, which holds a password.
+    throw invalidInput(
+      'connectionString',
+      '(not shown)',
+      'a URL that begins with postgres:// or postgresql://',
+    );
+  }
   return new ServerDatabase(driver, options);
 }
+
+type SessionWork<T> = (session: Session, discard: (error: unknown) => void) => Promise<T>;
 
 class ServerDatabase implements Database {
   readonly driver = 'pg';
@@ -62,9 +77,11 @@ class ServerDatabase implements Database {
   readonly #log: Log;
   readonly #guard = new TransactionGuard();
   readonly #listener: PostgresListener;
-  readonly #sessionOptions: SessionOptions;
+  readonly #sessionOptions: ClientSessionOptions;
   readonly #poolMax: number;
   readonly #acquireTimeoutMs: number;
+  readonly #calls = new Set<Promise<unknown>>();
+  readonly #held = new Set<HeldClient>();
   #closing: Promise<void> | undefined;
 
   constructor(driver: typeof pg, options: PostgresOptions) {
@@ -85,7 +102,11 @@ class ServerDatabase implements Database {
     };
     this.#pool = new driver.Pool({ ...connection, max: this.#poolMax });
     // An idle connection that the server cuts is replaced by the pool; without a handler it would end the process.
-    this.#pool.on('error', (error) => this.#log.warn({ error }, 'an idle database connection was lost'));
+    // A server that stops cuts all of them at once: one line says it.
+    const logLoss = atMostEvery(1_000, (error: Error) =>
+      this.#log.warn({ error }, 'an idle database connection was lost'),
+    );
+    this.#pool.on('error', logLoss);
     this.#listener = new PostgresListener({
       createClient: () => new driver.Client(connection),
       log: this.#log,
@@ -99,18 +120,20 @@ class ServerDatabase implements Database {
 
   async query<R extends Row = Row>(text: string, values?: readonly unknown[]): Promise<QueryResult<R>> {
     this.#guard.assertOutside('query');
-    try {
-      return await this.#withSession((session) => session.query<R>(text, values));
-    } catch (error) {
-      if (!isStalePlan(error)) throw error;
-      // A migration has changed the columns of a prepared statement; it was not run, and has a new name by now.
-      return this.#withSession((session) => session.query<R>(text, values));
-    }
+    return retryStalePlan(() => this.#withSession((session) => session.query<R>(text, values)));
   }
 
   async script(text: string): Promise<void> {
     this.#guard.assertOutside('script');
-    await this.#withSession((session) => session.script(text));
+    await this.#withSession(async (session, discard) => {
+      try {
+        await session.script(text);
+      } catch (error) {
+        // A script may have begun a transaction before it failed.
+        discard(error);
+        throw error;
+      }
+    });
   }
 
   async transaction<T>(
@@ -144,27 +167,43 @@ class ServerDatabase implements Database {
     return this.#closing;
   }
 
+  /** Calls that were made before may end; what still holds a connection after the bound of waiting for one is cut off. */
   async #close(): Promise<void> {
-    await Promise.all([this.#listener.close(), this.#pool.end()]);
+    const listenerClosed = this.#listener.close();
+    const bound = new AbortController();
+    await Promise.race([
+      Promise.allSettled(this.#calls),
+      delay(this.#acquireTimeoutMs, undefined, { signal: bound.signal }).catch(() => {}),
+    ]);
+    bound.abort();
+    for (const held of this.#held) held.giveUp(databaseClosed());
+    await Promise.all([listenerClosed, this.#pool.end()]);
   }
 
-  async #withSession<T>(
-    work: (session: Session, discard: (error: unknown) => void) => Promise<T>,
-  ): Promise<T> {
-    if (this.#closing) throw databaseClosed();
-    const client = await this.#acquire();
-    let broken: Error | undefined;
-    const discard = (error: unknown): void => {
-      broken ??= error instanceof Error ? error : new Error(String(error));
-      cutConnection(client);
+  #withSession<T>(work: SessionWork<T>): Promise<T> {
+    if (this.#closing) return Promise.reject(databaseClosed());
+    const call = this.#holdSession(work);
+    this.#calls.add(call);
+    const forget = (): void => {
+      this.#calls.delete(call);
     };
-    // A connection that is cut while it is held says so here; the statement that follows or waits fails by itself.
-    client.on('error', discard);
+    call.then(forget, forget);
+    return call;
+  }
+
+  async #holdSession<T>(work: SessionWork<T>): Promise<T> {
+    const held = new HeldClient(await this.#acquire());
+    this.#held.add(held);
+    const discard = (error: unknown): void => held.discard(error);
     try {
-      return await work(new ClientSession(client, this.#sessionOptions, discard), discard);
+      const result = await work(new ClientSession(held.client, this.#sessionOptions, discard), discard);
+      if (held.client.getTransactionStatus() === 'I') return result;
+      const error = leftOpen();
+      discard(error);
+      throw error;
     } finally {
-      client.off('error', discard);
-      client.release(broken);
+      this.#held.delete(held);
+      held.release();
     }
   }
 
@@ -182,59 +221,34 @@ class ServerDatabase implements Database {
   }
 }
 
-interface SessionOptions {
-  readonly queryTimeoutMs: number;
-  /** Undefined: nothing is prepared. */
-  readonly statementNames: StatementNames | undefined;
-}
+/** A pooled connection between its acquisition and its release, which happens once. */
+class HeldClient {
+  readonly client: pg.PoolClient;
+  #broken: Error | undefined;
+  #released = false;
 
-/** One pooled connection while one caller holds it. */
-class ClientSession implements Session {
-  readonly #client: pg.PoolClient;
-  readonly #options: SessionOptions;
-  readonly #discard: (error: unknown) => void;
-
-  constructor(client: pg.PoolClient, options: SessionOptions, discard: (error: unknown) => void) {
-    this.#client = client;
-    this.#options = options;
-    this.#discard = discard;
+  constructor(client: pg.PoolClient) {
+    this.client = client;
+    // A connection that is cut while it is held says so here; the statement that follows or waits fails by itself.
+    client.on('error', this.discard);
   }
 
-  async query<R extends Row>(text: string, values: readonly unknown[] = []): Promise<QueryResult<R>> {
-    const { queryTimeoutMs, statementNames } = this.#options;
-    const name = statementNames?.of(text);
-    try {
-      // The extended protocol even without parameters: it refuses several statements in one text, as PGlite does.
-      const result = await this.#run<R>({
-        text,
-        values: encodeValues(values),
-        queryMode: 'extended',
-        query_timeout: queryTimeoutMs,
-        ...(name !== undefined && { name }),
-      });
-      return { rows: result.rows, rowCount: result.rowCount ?? 0 };
-    } catch (error) {
-      if (isStalePlan(error)) statementNames?.renew(text);
-      throw error;
-    }
+  readonly discard = (error: unknown): void => {
+    if (this.#released) return;
+    this.#broken ??= error instanceof Error ? error : new Error(String(error));
+    cutConnection(this.client);
+  };
+
+  giveUp(error: Error): void {
+    this.discard(error);
+    this.release();
   }
 
-  async script(text: string): Promise<void> {
-    await this.#run({ text });
-  }
-
-  async command(text: string): Promise<string> {
-    return (await this.#run({ text, query_timeout: this.#options.queryTimeoutMs })).command;
-  }
-
-  async #run<R extends Row>(config: pg.QueryConfig & { queryMode?: string; query_timeout?: number }) {
-    try {
-      return await this.#client.query<R>(config);
-    } catch (error) {
-      const mapped = mapConnectionError(error);
-      if (isHeadgateError(mapped, 'database-unavailable')) this.#discard(error);
-      throw mapped;
-    }
+  release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    this.client.off('error', this.discard);
+    this.client.release(this.#broken);
   }
 }
 

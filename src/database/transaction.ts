@@ -4,10 +4,10 @@
  * has aborted is never reported as committed; a connection that may still be inside a transaction is not used again.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { groundError } from '../errors.js';
+import { groundError, type HeadgateError } from '../errors.js';
 import type { Log } from '../log.js';
 import type { QueryResult, Row, Transaction, TransactionOptions } from './database.js';
-import { SqlError } from './sql-error.js';
+import { isSqlError, SqlError } from './sql-error.js';
 
 /** One connection, held by one caller at a time. */
 export interface Session {
@@ -73,7 +73,7 @@ export async function runTransaction<T>(frame: TransactionFrame<T>): Promise<T> 
     } catch (error) {
       state.open = false;
       // The caller needs the error of its work; a connection that cannot roll back is thrown away, which rolls back.
-      await session.command('rollback').catch(discard);
+      await discardOnFailure(session.command('rollback'), discard).catch(() => {});
       throw error;
     }
     state.open = false;
@@ -96,11 +96,12 @@ async function commit(session: Session, discard: (error: unknown) => void): Prom
   }
 }
 
+/** After an answer of Postgres the state of the connection is known: a COMMIT that it refuses has rolled back. */
 async function discardOnFailure<T>(command: Promise<T>, discard: (error: unknown) => void): Promise<T> {
   try {
     return await command;
   } catch (error) {
-    discard(error);
+    if (!isSqlError(error)) discard(error);
     throw error;
   }
 }
@@ -121,6 +122,14 @@ function createHandle(session: Session, state: OpenTransaction): Transaction {
       return session.script(text);
     },
   };
+}
+
+/** For a statement that has left a transaction open on a connection that others will use. */
+export function leftOpen(): HeadgateError {
+  return groundError(
+    'transaction-misuse',
+    'a statement outside database.transaction() began a transaction; it was rolled back',
+  );
 }
 
 /** Logs a transaction that stays open for long while it is open: one that hangs would never be seen afterwards. */
