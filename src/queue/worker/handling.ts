@@ -13,17 +13,32 @@ export function handle(
   settings: WorkerSettings,
   onEnd: (settlements: readonly Settlement[]) => void,
 ): void {
-  const threw = (thrown: unknown): void =>
-    onEnd(execution.helds.map((held) => failed(held, thrown, execution, settings)));
-  const returned = (value: unknown): void => onEnd(resultsOf(value, execution, settings));
+  let answer: unknown;
   try {
-    const answer =
+    answer =
       settings.batch === undefined ? single(execution, settings) : batch(execution, settings.batch.handler);
-    if (answer instanceof Promise) answer.then(returned, threw);
-    else returned(answer);
   } catch (error) {
-    threw(error);
+    onEnd(failuresOf(error, execution, settings));
+    return;
   }
+  if (!isThenable(answer)) {
+    onEnd(resultsOf(answer, execution, settings));
+    return;
+  }
+  answer.then(
+    (value: unknown) => onEnd(resultsOf(value, execution, settings)),
+    (error: unknown) => onEnd(failuresOf(error, execution, settings)),
+  );
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    value instanceof Promise || typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
+  );
+}
+
+function failuresOf(thrown: unknown, execution: Execution, settings: WorkerSettings): Settlement[] {
+  return execution.helds.map((held) => failed(held, thrown, execution, settings));
 }
 
 function single(execution: Execution, settings: WorkerSettings): ReturnType<Handler> {

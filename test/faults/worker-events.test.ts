@@ -1,0 +1,51 @@
+/** What a listener of events sees of a worker's messages. */
+import { expect, test } from 'vitest';
+import { createQueue, createWorker, type MessageEvent } from '../../src/queue/index.js';
+import { createMemoryQueueStore } from '../../src/queue/memory/index.js';
+import { atOnce, until } from './worker/harness.js';
+
+const messages = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({ id: `m${index}`, payload: {} }));
+
+test('Q53: the highest version of shuffled and doubled events is what the store says, and versions have no gap', async () => {
+  const queue = createQueue({ store: createMemoryQueueStore() });
+  await queue.start();
+  const events: MessageEvent[] = [];
+  queue.onEvent((event) => void events.push(event));
+  await queue.enqueue('q', messages(1_000));
+  const workers = Array.from({ length: 20 }, () =>
+    createWorker({
+      queue,
+      queues: ['q'],
+      slots: 2,
+      ...atOnce,
+      handler: ({ id, attempts }) => {
+        if (Number(id.slice(1)) % 10 === 0 && attempts === 1) throw new Error('once more');
+      },
+    }),
+  );
+  for (const worker of workers) await worker.start();
+  await until(async () => {
+    const { pending, running } = await queue.depth('q');
+    return pending + running === 0;
+  });
+  for (const worker of workers) await worker.stop();
+  await until(() => events.filter(({ to }) => to === 'completed').length === 1_000);
+
+  const shuffled = [...events, ...events].sort(() => Math.random() - 0.5);
+  const picture = new Map<string, MessageEvent>();
+  for (const event of shuffled) {
+    if (event.version > (picture.get(event.id)?.version ?? 0)) picture.set(event.id, event);
+  }
+  for (const { id } of messages(1_000)) {
+    const stored = await queue.get('q', id);
+    expect(picture.get(id)).toMatchObject({
+      to: stored?.state,
+      version: stored?.version,
+      attempt: stored?.attempts,
+    });
+    const versions = events.filter((event) => event.id === id).map(({ version }) => version);
+    expect(versions.toSorted((a, b) => a - b)).toEqual(versions.map((_, index) => index + 1));
+  }
+  await queue.stop();
+});
