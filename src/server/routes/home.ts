@@ -84,14 +84,10 @@ export const homeRoutes: RegisterRoutes = async (app, { parts, live }) => {
     async ({ params }, reply) => {
       if (!(await parts.feed().getAccount(params.account))) throw unknownAccount(params.account);
       const gone = new AbortController();
-      const hints = parts
-        .feed()
-        .live({ reader: params.account, signal: gone.signal })
-        [Symbol.asyncIterator]();
+      const hints = parts.feed().live({ reader: params.account, signal: gone.signal });
       const stream = live.open(reply.request, reply);
       stream.onClose(() => gone.abort());
-      for (let hint = await hints.next(); !hint.done && stream.open; hint = await hints.next())
-        stream.send('changed', hint.value);
+      for await (const hint of hints) stream.send('changed', hint);
     },
   );
 };

@@ -290,8 +290,8 @@ export const messageRoutes: RegisterRoutes = async (app, { parts }) => {
     },
     async ({ params: { queue, id } }) => {
       const outcome = (await parts.queue().requeue(queue, [id]))[0];
-      if (!outcome || outcome.kind === 'unknown') throw unknownMessage(queue, id);
-      if (outcome.kind === 'busy') throw busyMessage(queue, id);
+      if (outcome?.kind === 'busy') throw busyMessage(queue, id);
+      if (!outcome || !('state' in outcome)) throw unknownMessage(queue, id);
       return { id, state: outcome.state };
     },
   );

@@ -1,0 +1,132 @@
+/** `headgate start` as a user meets it: one process on a folder, stopped, killed, started again. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { call, runHeadgate, until, type HeadgateProcess } from './headgate-process.js';
+
+let folder: string;
+let processes: HeadgateProcess[];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'headgate-start-'));
+  processes = [];
+});
+afterEach(async () => {
+  await Promise.all(processes.map((started) => started.kill('SIGKILL')));
+  await rm(folder, { recursive: true, force: true });
+});
+
+function start(...args: string[]): HeadgateProcess {
+  const started = runHeadgate(['start', '--port', '0', '--data', join(folder, 'data'), '--rate', '0', ...args]);
+  processes.push(started);
+  return started;
+}
+
+const texts = (home: { body: { items: { text: string }[] } }) => home.body.items.map((item) => item.text);
+
+describe('headgate start', () => {
+  it('answers /health before its world is loaded and shows the same home after a stop and a start', async () => {
+    const first = start('--accounts', '50');
+    const address = await first.address();
+    expect((await call(address, 'GET', '/health')).status).toBe(200);
+    await first.ready();
+    await until('the invitation', async () => first.output().includes('read   curl'));
+    const author = /"author":"([^"]+)"/.exec(first.output())?.[1];
+    const reader = /accounts\/([^/]+)\/home/.exec(first.output())?.[1];
+    expect((await call(address, 'POST', '/v1/posts', { author, text: 'still here' })).status).toBe(201);
+    const home = await until('the post in the home of a follower', async () => {
+      const page = await call(address, 'GET', `/v1/accounts/${reader}/home`);
+      return texts(page).includes('still here') ? page : undefined;
+    });
+    expect(await first.kill('SIGINT')).toBe(0);
+
+    const second = start();
+    const again = await call(await second.ready(), 'GET', `/v1/accounts/${reader}/home`);
+    expect(again.body.items).toEqual(home.body.items);
+    expect(await second.kill('SIGTERM')).toBe(0);
+  });
+
+  it('refuses a second process on the folder, naming the folder and the first one', async () => {
+    const first = start('--accounts', '10');
+    const address = await first.ready();
+    const second = start();
+    expect(await second.exit()).toBe(3);
+    expect(second.output()).toContain('folder-locked');
+    expect(second.output()).toContain(join(folder, 'data'));
+    expect(second.output()).toContain(address);
+    expect((await call(address, 'GET', '/health')).status).toBe(200);
+  });
+
+  it('loads a gzipped edge list with comments and CRLF, and counts self-follows', async () => {
+    const file = join(folder, 'follows.txt.gz');
+    await writeFile(file, gzipSync('# a comment\r\na\ta\r\na\tb\r\nb\ta\r\nc\tb\r\nc\tb\r\n'));
+    const started = start('--follows', file);
+    const address = await started.ready();
+    expect(started.output()).toMatch(/loaded 3 follows of 3 new accounts .*skipped 1 self-follows, 1 known/);
+    expect((await call(address, 'GET', '/v1/accounts/b')).body).toMatchObject({ followers: 2, followees: 1 });
+  });
+
+  it('ends on Ctrl-C while it loads, and goes on loading at the next start', async () => {
+    const file = join(folder, 'follows.txt');
+    const edges: string[] = [];
+    for (let follower = 0; follower < 3_000; follower += 1) for (let step = 1; step <= 40; step += 1) edges.push(`${follower} ${(follower + step) % 3_000}`);
+    await writeFile(file, `${edges.join('\n')}\n`);
+    const first = start('--follows', file);
+    const address = await first.address();
+    await until('progress', async () => {
+      const { status, body } = await call(address, 'GET', '/ready');
+      return status === 503 && body.progress?.done > 0;
+    });
+    expect(await first.kill('SIGINT')).toBe(0);
+    const second = start('--follows', file);
+    const { body } = await call(await second.ready(), 'GET', '/v1/accounts/7');
+    expect(body).toMatchObject({ followers: 40, followees: 40 });
+  });
+
+  it.each([
+    [['--port', 'eighty'], '--port: expected a whole number from 0 to 65535, got "eighty"'],
+    [['--follows', '/no/such/file'], '--follows: expected a readable file, got "/no/such/file"'],
+    [['--rte', '1'], "unknown option '--rte'"],
+  ])('refuses %j by name with exit code 2', async (args, message) => {
+    const started = start(...args);
+    expect(await started.exit()).toBe(2);
+    expect(started.output()).toContain(message);
+  });
+
+  it('refuses to mix another world into a folder', async () => {
+    const first = start('--accounts', '10');
+    await first.ready();
+    await first.kill('SIGINT');
+    const second = start('--accounts', '11');
+    expect(await second.exit()).toBe(2);
+    expect(second.output()).toContain('a generated world of 10 accounts');
+  });
+});
+
+describe('SIGKILL in the middle of a fan-out', () => {
+  it('leaves every follower with the post once after a restart', async () => {
+    const followers = 12_000;
+    const file = join(folder, 'star.txt');
+    await writeFile(file, Array.from({ length: followers }, (_, index) => `f${index} star\n`).join(''));
+    const first = start('--follows', file);
+    const address = await first.ready();
+    const posted = await call(address, 'POST', '/v1/posts', { author: 'star', text: 'to all' });
+    await first.kill('SIGKILL');
+
+    const second = start();
+    const again = await second.ready();
+    const homeIds = async (index: number) =>
+      (await call(again, 'GET', `/v1/accounts/f${index}/home`)).body.items.map((item: { id: string; why: { source: string } }) => item.id);
+    await until('the end of the fan-out', async () => (await call(again, 'GET', `/v1/posts/${posted.body.id}`)).body.fanOutDone === true);
+    const wrong: number[] = [];
+    for (let from = 0; from < followers; from += 50) {
+      const pages = await Promise.all(Array.from({ length: Math.min(50, followers - from) }, (_, offset) => homeIds(from + offset)));
+      pages.forEach((ids, offset) => {
+        if (ids.length !== 1 || ids[0] !== posted.body.id) wrong.push(from + offset);
+      });
+    }
+    expect(wrong).toEqual([]);
+  });
+});

@@ -1,0 +1,208 @@
+/** The HTTP API through a real socket, on a real PostgreSQL with real workers. */
+import { request as httpRequest } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestServer, type TestServer } from './test-server.js';
+
+let server: TestServer;
+
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server?.stop());
+
+const path = encodeURIComponent;
+
+async function account(id: string): Promise<string> {
+  await server.call('PUT', `/v1/accounts/${path(id)}`);
+  return id;
+}
+
+describe('a post', () => {
+  it('is in the home of its author at once and in that of a follower soon', async () => {
+    const [author, follower] = [await account('ann'), await account('bob')];
+    await server.call('PUT', `/v1/accounts/${follower}/following/${author}`);
+    const posted = await server.call('POST', '/v1/posts', { author, text: 'hello' });
+    expect(posted.status).toBe(201);
+    const own = await server.call('GET', `/v1/accounts/${author}/home`);
+    expect(own.body.items.map((item: { id: string }) => item.id)).toContain(posted.body.id);
+    await expect
+      .poll(async () => (await server.call('GET', `/v1/accounts/${follower}/home`)).body.items.map((item: { text: string }) => item.text), {
+        timeout: 50_000,
+      })
+      .toEqual(['hello']);
+  });
+
+  it('with the same author and key is the same post, by the body or by Idempotency-Key', async () => {
+    const author = await account('keyed');
+    const first = await server.call('POST', '/v1/posts', { author, text: 'once', key: 'k1' });
+    const again = await server.call('POST', '/v1/posts', { author, text: 'once', key: 'k1' });
+    const byHeader = await server.call('POST', '/v1/posts', { author, text: 'once' }, { 'idempotency-key': 'k1' });
+    expect([first.status, again.status, byHeader.status]).toEqual([201, 200, 200]);
+    expect([again.body.id, byHeader.body.id]).toEqual([first.body.id, first.body.id]);
+  });
+
+  it('that was deleted is in no home from the next read', async () => {
+    const author = await account('regretful');
+    const { body } = await server.call('POST', '/v1/posts', { author, text: 'oops' });
+    await server.call('DELETE', `/v1/posts/${body.id}`);
+    expect((await server.call('GET', `/v1/accounts/${author}/home`)).body.items).toEqual([]);
+    expect((await server.call('GET', `/v1/posts/${body.id}`)).body.code).toBe('post-unknown');
+  });
+
+  it('keeps all digits of its id and sorts by it', async () => {
+    const author = await account('prolific');
+    const ids: string[] = [];
+    for (let index = 0; index < 5; index += 1) ids.push((await server.call('POST', '/v1/posts', { author, text: `${index}` })).body.id);
+    expect(ids.every((id) => /^\d{19}$/.test(id))).toBe(true);
+    const home = await server.call('GET', `/v1/accounts/${author}/home?limit=5`);
+    expect(home.body.items.map((item: { id: string }) => item.id)).toEqual(ids.toReversed());
+  });
+});
+
+describe('home', () => {
+  it('is walked towards older by next and back by previous, each post once', async () => {
+    const author = await account('walker');
+    for (let index = 0; index < 7; index += 1) await server.call('POST', '/v1/posts', { author, text: `${index}` });
+    const texts: string[] = [];
+    let after: string | undefined;
+    do {
+      const page = await server.call('GET', `/v1/accounts/${author}/home?limit=3${after ? `&after=${path(after)}` : ''}`);
+      texts.push(...page.body.items.map((item: { text: string }) => item.text));
+      after = page.body.next;
+    } while (after);
+    expect(texts).toEqual(['6', '5', '4', '3', '2', '1', '0']);
+  });
+});
+
+describe('ids in paths', () => {
+  const ids = ['with space', 'slash/es', 'percent%25', '100%', '😀 emoji', 'ünï', '?query#hash', '..', 'a'.repeat(128), '😀'.repeat(64)];
+  it.each(ids)('may be %j', async (id) => {
+    const made = await server.call('PUT', `/v1/accounts/${path(id).replaceAll('.', '%2E')}`);
+    expect([made.status, made.body.id]).toEqual([201, id]);
+    const posted = await server.call('POST', '/v1/posts', { author: id, text: 'x' });
+    expect(posted.status).toBe(201);
+    const home = await server.call('GET', `/v1/accounts/${path(id).replaceAll('.', '%2E')}/home`);
+    expect(home.body.items.map((item: { author: string }) => item.author)).toEqual([id]);
+  });
+});
+
+describe('bad input', () => {
+  const json = { 'content-type': 'application/json' };
+  const cases: readonly [string, { method: string; path: string; body?: string; headers?: Record<string, string> }, { status: number; code: string; field: string }][] = [
+    ['an unknown account', { method: 'GET', path: '/v1/accounts/nobody/home' }, { status: 404, code: 'account-unknown', field: 'reader' }],
+    ['an unknown author', { method: 'POST', path: '/v1/posts', body: '{"author":"nobody","text":"x"}' }, { status: 404, code: 'account-unknown', field: 'author' }],
+    ['a negative limit', { method: 'GET', path: '/v1/accounts/ann/home?limit=-1' }, { status: 422, code: 'invalid-input', field: 'limit' }],
+    ['a limit that is no number', { method: 'GET', path: '/v1/accounts/ann/home?limit=many' }, { status: 422, code: 'invalid-input', field: 'limit' }],
+    ['a limit over the maximum', { method: 'GET', path: '/v1/accounts/ann/home?limit=101' }, { status: 422, code: 'invalid-input', field: 'limit' }],
+    ['an unknown parameter', { method: 'GET', path: '/v1/accounts/ann/home?limits=3' }, { status: 422, code: 'invalid-input', field: 'limits' }],
+    ['broken JSON', { method: 'POST', path: '/v1/posts', body: '{"author":' }, { status: 400, code: 'invalid-json', field: 'body' }],
+    ['an empty body', { method: 'POST', path: '/v1/posts', body: '' }, { status: 400, code: 'invalid-json', field: 'body' }],
+    ['a missing author', { method: 'POST', path: '/v1/posts', body: '{"text":"x"}' }, { status: 422, code: 'invalid-input', field: 'author' }],
+    ['an author that is no string', { method: 'POST', path: '/v1/posts', body: '{"author":5,"text":"x"}' }, { status: 422, code: 'invalid-input', field: 'author' }],
+    ['an unknown field', { method: 'POST', path: '/v1/posts', body: '{"author":"ann","txt":"x"}' }, { status: 422, code: 'invalid-input', field: 'txt' }],
+    ['a garbled cursor', { method: 'GET', path: '/v1/accounts/ann/home?after=garbled' }, { status: 422, code: 'cursor-invalid', field: 'after' }],
+    ['a body of 10 MB', { method: 'POST', path: '/v1/posts', body: JSON.stringify({ author: 'ann', text: 'x'.repeat(10_000_000) }) }, { status: 413, code: 'body-too-large', field: 'body' }],
+    ['an id with NUL', { method: 'PUT', path: '/v1/accounts/a%00b' }, { status: 422, code: 'invalid-input', field: 'id' }],
+    ['an author with NUL', { method: 'POST', path: '/v1/posts', body: '{"author":"a\\u0000b","text":"x"}' }, { status: 422, code: 'invalid-input', field: 'author' }],
+    ['a lone surrogate in a body', { method: 'POST', path: '/v1/posts', body: '{"author":"a\\ud800","text":"x"}' }, { status: 422, code: 'invalid-input', field: 'author' }],
+    ['a lone surrogate in a text', { method: 'POST', path: '/v1/posts', body: '{"author":"ann","text":"a\\ud800"}' }, { status: 422, code: 'invalid-input', field: 'text' }],
+    ['a lone surrogate in a path', { method: 'PUT', path: '/v1/accounts/a%ED%A0%80' }, { status: 400, code: 'invalid-url', field: 'path' }],
+    ['a broken escape in a path', { method: 'GET', path: '/v1/accounts/%zz/home' }, { status: 400, code: 'invalid-url', field: 'path' }],
+    ['an id of 129 characters', { method: 'PUT', path: `/v1/accounts/${'a'.repeat(129)}` }, { status: 422, code: 'invalid-input', field: 'id' }],
+    ['an empty batch', { method: 'POST', path: '/v1/queues/q/messages', body: '{"messages":[]}' }, { status: 422, code: 'invalid-input', field: 'messages' }],
+    ['a priority that is no integer', { method: 'POST', path: '/v1/queues/q/messages', body: '{"messages":[{"payload":1,"priority":1.5}]}' }, { status: 422, code: 'invalid-input', field: 'messages[0].priority' }],
+    ['a negative count', { method: 'POST', path: '/v1/queues/q/dequeue', body: '{"count":-1}' }, { status: 422, code: 'invalid-input', field: 'count' }],
+    ['a body that is no JSON type', { method: 'POST', path: '/v1/posts', body: 'a=b', headers: { 'content-type': 'text/plain' } }, { status: 415, code: 'unsupported-media-type', field: 'content-type' }],
+  ];
+
+  it.each(cases)('%s is refused by name', async (_name, call, expected) => {
+    await account('ann');
+    const answer = await server.raw(call.method, call.path, call.body, call.headers ?? (call.body === undefined ? {} : json));
+    expect(answer.headers.get('content-type')).toContain('application/problem+json');
+    expect({ status: answer.status, code: answer.body.code, field: answer.body.field }).toEqual(expected);
+  });
+
+  it('leaves nothing half done', async () => {
+    const author = await account('whole');
+    await server.raw('POST', '/v1/posts', JSON.stringify({ author, text: 'a\ud800' }).replace('\ud800', '\\ud800'), json);
+    expect((await server.call('GET', `/v1/accounts/${author}/home`)).body.items).toEqual([]);
+  });
+});
+
+describe('a queue over HTTP', () => {
+  it('hands out the most urgent message and takes its completion once', async () => {
+    await server.call('POST', '/v1/queues/jobs/messages', {
+      messages: [
+        { id: 'later', payload: { n: 2 }, priority: 2 },
+        { id: 'sooner', payload: { n: 1 }, priority: 1 },
+      ],
+    });
+    const { body } = await server.call('POST', '/v1/queues/jobs/dequeue', {});
+    expect(body.messages.map((message: { id: string }) => message.id)).toEqual(['sooner']);
+    const [message] = body.messages;
+    const complete = (leaseToken: string) => server.call('POST', '/v1/queues/jobs/messages/sooner/complete', { leaseToken, result: 'done' });
+    expect((await complete('not the token')).body.code).toBe('lease-lost');
+    expect((await complete(message.leaseToken)).body.state).toBe('completed');
+    expect((await server.call('GET', '/v1/queues/jobs/messages/sooner')).body).toMatchObject({ state: 'completed', result: 'done', attempts: 1 });
+    expect((await server.call('GET', '/v1/queues/jobs/depth')).body).toMatchObject({ pending: 1, running: 0 });
+  });
+
+  it('answers each message of a batch by itself', async () => {
+    const { body } = await server.call('POST', '/v1/queues/mixed/messages', {
+      messages: [{ id: 'good', payload: 1 }, { id: 'bad\u0000id', payload: 1 }, { id: 'good', payload: 2 }],
+    });
+    expect(body.messages).toMatchObject([
+      { id: 'good', created: true, state: 'pending' },
+      { created: false, error: { code: 'invalid-input' } },
+      { id: 'good', created: false, error: { code: 'id-conflict' } },
+    ]);
+  });
+
+  it('waits for a message that is enqueued meanwhile', async () => {
+    const waiting = server.call('POST', '/v1/queues/awaited/dequeue', { waitMs: 30_000 });
+    await server.call('POST', '/v1/queues/awaited/messages', { messages: [{ id: 'm', payload: 1 }] });
+    expect((await waiting).body.messages.map((message: { id: string }) => message.id)).toEqual(['m']);
+  });
+});
+
+describe('access without keys', () => {
+  const withHost = (headers: Record<string, string>) =>
+    new Promise<number>((resolve, reject) => {
+      const { port } = new URL(server.address);
+      httpRequest({ port, host: '127.0.0.1', path: '/v1/queues', headers }, (response) => {
+        response.resume();
+        resolve(response.statusCode ?? 0);
+      })
+        .on('error', reject)
+        .end();
+    });
+
+  it('is refused to a rebound name and to a page of another origin', async () => {
+    expect(await withHost({ host: 'evil.example' })).toBe(403);
+    expect(await withHost({ host: 'localhost:1', origin: 'http://evil.example' })).toBe(403);
+    expect(await withHost({ host: 'localhost:1', origin: 'http://localhost:1' })).toBe(200);
+  });
+});
+
+describe('what operators read', () => {
+  it('is there: health, readiness, metrics, the document and its page', async () => {
+    expect((await server.call('GET', '/health')).body).toMatchObject({ status: 'ok' });
+    expect((await server.call('GET', '/ready')).body).toMatchObject({ ready: true });
+    const metrics = await fetch(`${server.address}/metrics`);
+    expect(await metrics.text()).toContain('headgate_feed_posts_total');
+    const document = (await server.call('GET', '/openapi.json')).body;
+    expect(document.openapi).toBe('3.1.0');
+    expect(Object.keys(document.paths)).toContain('/v1/accounts/{account}/home');
+    expect((await fetch(`${server.address}/docs/`)).status).toBe(200);
+  });
+
+  it('streams the overview as server-sent events', async () => {
+    const gone = new AbortController();
+    const response = await fetch(`${server.address}/v1/events`, { signal: gone.signal });
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    while (!text.includes('event: overview\ndata: ')) text += (await reader.read()).value;
+    gone.abort();
+    expect(response.headers.get('content-type')).toContain('text/event-stream');
+  });
+});
