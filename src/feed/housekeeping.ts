@@ -1,0 +1,117 @@
+/**
+ * What runs beside the feed in bounded steps: follower counts folded and modes switched, timelines trimmed, fan-outs that
+ * were canceled or lost found. Every step may be run by several processes at once.
+ */
+import type { FeedContext } from './context.js';
+import { fanOut, fanOutBatch } from './fan-out.js';
+import type { OverdueFanOut } from './store.js';
+import { batchMessage, fanOutMessage, feedQueues, type WorkMessage } from './work.js';
+
+const switchesPerStep = 100;
+const sweepMax = 100;
+
+/** Adds all waiting changes to the follower counts. */
+export async function foldAll({ database, store, options }: FeedContext): Promise<void> {
+  while ((await store.foldFollowers(database, { rowsMax: options.stepRowsMax })) >= options.stepRowsMax);
+}
+
+/** Switches authors whose follower count has crossed the threshold. */
+export async function switchModes({ database, store, options, metrics, now }: FeedContext): Promise<number> {
+  if (options.fanOut === 'pull') return 0;
+  // Always pushed: no count is high enough for pull, and every one is low enough for push.
+  const never = Number.MAX_SAFE_INTEGER;
+  const threshold = options.fanOut === 'push' ? { pullFrom: never, pushBelow: never } : options.threshold;
+  let switched = 0;
+  for (const account of await store.authorsToSwitch(database, { ...threshold, limit: switchesPerStep })) {
+    const mode = await database.transaction((transaction) =>
+      store.switchMode(transaction, { account, ...threshold, now: now() }),
+    );
+    if (mode === undefined) continue;
+    switched += 1;
+    metrics.add('headgate_feed_mode_switches_total', { mode });
+  }
+  return switched;
+}
+
+/** Trims a bounded number of timelines, going round; answers whether the round has ended. */
+export async function trimSome({ database, store, options, metrics }: FeedContext): Promise<boolean> {
+  const { position, trimmed } = await database.transaction(async (transaction) => {
+    const from = await store.progress(transaction, 'trim');
+    const step = await store.trimStep(transaction, { position: from, ...options.timeline });
+    const to = step.position ?? '0';
+    if (to !== from) await store.setProgress(transaction, { name: 'trim', position: to });
+    return step;
+  });
+  if (trimmed > 0) metrics.add('headgate_feed_trimmed_entries_total', {}, trimmed);
+  return position === undefined;
+}
+
+/**
+ * Looks after fan-outs that are older than the lag bound: one whose message ended other than completed is given up, which
+ * makes its author's posts merge at read; one whose message is unknown is enqueued again.
+ */
+export async function sweepFanOuts(context: FeedContext): Promise<void> {
+  const { database, store, options } = context;
+  const overdue = await store.overdueFanOuts(database, {
+    olderThanMs: options.lagMaxMs,
+    limit: sweepMax,
+    now: context.now(),
+  });
+  for (const fanOut of overdue) await lookAfter(context, fanOut);
+}
+
+async function lookAfter(context: FeedContext, fanOut: OverdueFanOut): Promise<void> {
+  for (const work of messagesOf(fanOut)) {
+    const message = await context.queue.get(work.queue, work.message.id ?? '');
+    if (message?.state === 'canceled' || message?.state === 'errored') {
+      await giveUpFanOut(context, { post: fanOut.post, lane: fanOut.lane });
+      return;
+    }
+    if (message === undefined) await context.enqueue([work]);
+    // Its id is taken, so it cannot be enqueued again: a queue outside the database may have been ahead of the commit.
+    else if (message.state === 'completed') await work.run(context);
+  }
+}
+
+interface SweptWork extends WorkMessage {
+  run(context: FeedContext): Promise<void>;
+}
+
+function messagesOf({ post, lane, batches }: OverdueFanOut): SweptWork[] {
+  if (batches === undefined) return [{ ...fanOutMessage(post, lane), run: (context) => fanOut(context, post) }];
+  return batches.slice(0, sweepMax).map((batch) => ({
+    ...batchMessage(post, batch),
+    run: (context) => fanOutBatch(context, { post, batch }),
+  }));
+}
+
+export async function giveUpFanOut(
+  { database, store, log, metrics, now }: FeedContext,
+  { post, lane }: { post: string; lane?: 'small' | 'big' },
+): Promise<void> {
+  if (!(await store.failFanOut(database, { post, now: now() }))) return;
+  metrics.add('headgate_feed_fan_outs_failed_total', { lane: lane ?? 'small' });
+  log.warn(
+    { post },
+    'a fan-out ended other than completed; posts of its author until now are merged at read',
+  );
+}
+
+/** Canceled and errored fan-outs of this process are given up at once; the sweep finds those of others. */
+export function watchFanOuts(context: FeedContext, postOf: (id: string) => string | undefined): () => void {
+  const queues: readonly string[] = [feedQueues.small, feedQueues.big];
+  return context.queue.onEvent((event) => {
+    if ((event.to !== 'canceled' && event.to !== 'errored') || !queues.includes(event.queue)) return;
+    const post = postOf(event.id);
+    if (post === undefined) return;
+    const lane = event.queue === feedQueues.big ? 'big' : 'small';
+    context.background('give up a fan-out', () => giveUpFanOut(context, { post, lane }));
+  });
+}
+
+/** Age of the oldest unfinished fan-out, by lane. */
+export async function reportLag({ database, store, metrics, now }: FeedContext): Promise<void> {
+  for (const [lane, seconds] of Object.entries(await store.fanOutLag(database, { now: now() }))) {
+    metrics.set('headgate_feed_fan_out_lag_seconds', { lane }, seconds);
+  }
+}

@@ -1,0 +1,75 @@
+/** Operating the feed: statistics with the threshold they suggest, verify, rebuild, vacuum, fan-out progress. */
+import { activeReadMs, type FeedContext } from './context.js';
+import type { Feed } from './feed.js';
+import { knownAccounts } from './manage-accounts.js';
+import type { FeedStats } from './operate.js';
+import { rebuild } from './timeline-work.js';
+import { accountId, postId } from './validate.js';
+
+export function operateMethods(
+  context: FeedContext,
+): Pick<Feed, 'stats' | 'verify' | 'rebuild' | 'vacuum' | 'fanOutProgress'> {
+  const { database, store, options } = context;
+  return {
+    async stats() {
+      const stats = await store.stats(database, { now: context.now() });
+      return {
+        ...stats,
+        threshold: { ...options.threshold, suggestedPullFrom: suggestThreshold(stats.followers) },
+      };
+    },
+
+    async verify(readerGiven) {
+      const reader = accountId('reader', readerGiven);
+      await knownAccounts(context, { reader });
+      const input = { reader, activeMs: activeReadMs(options), now: context.now() };
+      const report = await store.verify(database, input);
+      return report ?? { reader, timeline: 'none', missing: [], superfluous: [], checked: 0 };
+    },
+
+    async rebuild(reader) {
+      const known = await knownAccounts(context, { reader: accountId('reader', reader) });
+      return rebuild(context, known.reader.number);
+    },
+
+    async vacuum() {
+      const total = { timelinesDropped: 0, entriesDeleted: 0, rowsDeleted: 0 };
+      let position: string | undefined = '0';
+      while (position !== undefined) {
+        const step = await vacuumStep(context, position);
+        total.timelinesDropped += step.timelines;
+        total.entriesDeleted += step.entries;
+        total.rowsDeleted += step.rows;
+        position = step.position;
+      }
+      return total;
+    },
+
+    async fanOutProgress(id) {
+      return store.fanOutProgress(database, { post: postId('id', id), now: context.now() });
+    },
+  };
+}
+
+function vacuumStep({ database, store, options, now }: FeedContext, position: string) {
+  return database.transaction((transaction) =>
+    store.vacuumStep(transaction, {
+      position,
+      activeMs: options.activeMs,
+      deletedKeptMs: options.deletedKeptMs,
+      rankingKeptMs: options.ranking.keptMs,
+      rowsMax: options.stepRowsMax,
+      now: now(),
+    }),
+  );
+}
+
+/**
+ * Most accounts pushed, the few at the top pulled: ten times the 99th percentile, at least a thousand, rounded up to two
+ * digits. Below a thousand followers a push is one batch and costs less than merging the author at every read.
+ */
+function suggestThreshold({ p99 }: FeedStats['followers']): number {
+  const wanted = Math.max(1_000, p99 * 10);
+  const unit = 10 ** (Math.floor(Math.log10(wanted)) - 1);
+  return Math.ceil(wanted / unit) * unit;
+}

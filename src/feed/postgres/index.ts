@@ -1,0 +1,1 @@
+export { createPostgresFeedStore, type PostgresFeedStoreOptions } from './store.js';

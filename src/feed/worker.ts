@@ -1,0 +1,157 @@
+/**
+ * The feed's worker: takes the feed's messages off the queue and keeps house. A floor of slots for small authors and for
+ * repairs keeps big authors and clean-up from delaying them. Several processes may each run one.
+ */
+import { isHeadgateError } from '../errors.js';
+import type { Component } from '../lifecycle.js';
+import type { JsonValue } from '../queue/index.js';
+import { createWorker, type Worker } from '../queue/worker/index.js';
+import { createContext, type FeedConfiguration } from './configuration.js';
+import type { FeedContext } from './context.js';
+import { fanOut, fanOutBatch } from './fan-out.js';
+import { foldAll, reportLag, sweepFanOuts, switchModes, trimSome } from './housekeeping.js';
+import { backfill, forgetAuthor, rebuildIfNeeded } from './timeline-work.js';
+import { feedQueues, parseWork } from './work.js';
+
+export interface FeedWorkerOptions {
+  /** Messages worked on side by side, at least 4. Default 8: more than the connections of a pool gain nothing. */
+  readonly slots?: number | undefined;
+  /** How often the worker keeps house, in milliseconds. Default 1,000. */
+  readonly housekeepingMs?: number | undefined;
+}
+
+export interface FeedWorker extends Component {
+  /** One round of housekeeping, as the timer does it. */
+  keepHouse(): Promise<void>;
+}
+
+export function createFeedWorker(
+  configuration: FeedConfiguration,
+  { slots = 8, housekeepingMs = 1_000 }: FeedWorkerOptions = {},
+): FeedWorker {
+  const { context, settled } = createContext(configuration);
+  const house = new Housekeeper(context, housekeepingMs);
+  const handle = feedHandler(context);
+  let worker: Worker | undefined;
+  return {
+    async start() {
+      await context.store.start();
+      worker ??= createWorker({
+        queue: context.queue,
+        queues: [
+          { queue: feedQueues.small, weight: 4 },
+          { queue: feedQueues.big, weight: 2 },
+          { queue: feedQueues.repair, weight: 2 },
+          { queue: feedQueues.cleanUp, weight: 1 },
+        ],
+        slots,
+        lanes: [
+          { name: 'feed-small', queue: feedQueues.small, floor: { share: 0.25 } },
+          { name: 'feed-repair', queue: feedQueues.repair, floor: { share: 0.25 } },
+        ],
+        handler: async ({ payload }) => handle(payload),
+        retry: { delayMs: 500, delayMaxMs: 300_000 },
+        log: context.log,
+        clock: context.clock,
+        ...(configuration.metrics && { metrics: configuration.metrics }),
+      });
+      await worker.start();
+      house.start();
+    },
+
+    async stop(options) {
+      await house.stop();
+      await worker?.stop(options);
+      await settled();
+      await context.hints.stop();
+    },
+
+    keepHouse: () => house.round(),
+  };
+}
+
+/** Does the work of one message of the feed. */
+export function feedHandler(context: FeedContext): (payload: JsonValue) => Promise<void> {
+  return async (payload) => {
+    const work = parseWork(payload);
+    if (!work) {
+      context.log.error({ payload }, 'a message of the feed was not understood and is left out');
+      return;
+    }
+    switch (work.kind) {
+      case 'fan-out':
+        return fanOut(context, work.post);
+      case 'batch':
+        return fanOutBatch(context, work);
+      case 'backfill':
+        return backfill(context, work);
+      case 'rebuild':
+        return rebuildIfNeeded(context, work.reader);
+      case 'forget':
+        return forgetAuthor(context, work);
+      case 'erase':
+        return erase(context, work.account);
+    }
+  };
+}
+
+async function erase({ database, store, options, now }: FeedContext, account: string): Promise<void> {
+  const step = () =>
+    database.transaction((transaction) =>
+      store.eraseStep(transaction, { account, rowsMax: options.stepRowsMax, now: now() }),
+    );
+  while (await step());
+}
+
+const stopped = ['database-closed', 'database-unavailable', 'stopped'];
+
+class Housekeeper {
+  readonly #context: FeedContext;
+  readonly #everyMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+  #ended = true;
+
+  constructor(context: FeedContext, everyMs: number) {
+    this.#context = context;
+    this.#everyMs = everyMs;
+  }
+
+  start(): void {
+    if (!this.#ended) return;
+    this.#ended = false;
+    this.#plan();
+  }
+
+  async stop(): Promise<void> {
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+  }
+
+  async round(): Promise<void> {
+    const context = this.#context;
+    await foldAll(context);
+    await switchModes(context);
+    await sweepFanOuts(context);
+    await trimSome(context);
+    await reportLag(context);
+  }
+
+  #plan(): void {
+    this.#timer = setTimeout(() => {
+      this.#running = this.round()
+        .catch((error: unknown) => {
+          // The database is away or closing: said by others, and the next round tries again.
+          const quiet = isHeadgateError(error) && stopped.includes(error.code);
+          this.#context.log[quiet ? 'debug' : 'error'](
+            { error },
+            'a round of housekeeping of the feed failed',
+          );
+        })
+        .finally(() => {
+          if (!this.#ended) this.#plan();
+        });
+    }, this.#everyMs);
+  }
+}
