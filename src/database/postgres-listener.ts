@@ -10,6 +10,7 @@ import type pg from 'pg';
 import { groundError } from '../errors.js';
 import type { Log } from '../log.js';
 import { atMostEvery } from './pacing.js';
+import { cutConnection } from './postgres-connection.js';
 import { type HeartbeatOptions, ListenerConnection } from './postgres-listener-connection.js';
 
 export interface ListenerOptions {
@@ -111,11 +112,7 @@ export class PostgresListener {
     let lost = false;
     while (this.#handlers.size > 0) {
       try {
-        const connection = await ListenerConnection.open({
-          client: this.#options.createClient(),
-          heartbeat: this.#options.heartbeat,
-          onNotification: (channel, payload) => this.#call(channel, payload),
-        });
+        const connection = await this.#open();
         for (const channel of this.#handlers.keys()) await connection.listen(channel);
         this.#setConnection(connection);
         failures = 0;
@@ -131,6 +128,25 @@ export class PostgresListener {
       if (this.#handlers.size > 0) await this.#pause(failures);
     }
     this.#running = undefined;
+  }
+
+  async #open(): Promise<ListenerConnection> {
+    const client = this.#options.createClient();
+    const { signal } = this.#stop;
+    const cut = (): void => cutConnection(client);
+    signal.addEventListener('abort', cut);
+    try {
+      const connection = await ListenerConnection.open({
+        client,
+        heartbeat: this.#options.heartbeat,
+        onNotification: (channel, payload) => this.#call(channel, payload),
+      });
+      // Everybody may have left in the meantime.
+      if (this.#handlers.size === 0) connection.end();
+      return connection;
+    } finally {
+      signal.removeEventListener('abort', cut);
+    }
   }
 
   /** Doubles with each failure and differs between processes, so that a server that comes back is not stormed. */

@@ -39,7 +39,7 @@ export interface PostgresOptions {
   preparedStatements?: boolean;
   /** The watchdog of the listening connection: how often it is asked, default 5,000 ms. */
   heartbeatIntervalMs?: number;
-  /** How long it may take to answer before it is replaced, default 5,000 ms. */
+  /** How long it may take to answer, or to be made, before it is replaced; default 5,000 ms. */
   heartbeatTimeoutMs?: number;
   /** Shown in pg_stat_activity; default `headgate`. */
   applicationName?: string;
@@ -107,14 +107,15 @@ class ServerDatabase implements Database {
       this.#log.warn({ error }, 'an idle database connection was lost'),
     );
     this.#pool.on('error', logLoss);
+    const heartbeat = {
+      intervalMs: options.heartbeatIntervalMs ?? 5_000,
+      timeoutMs: options.heartbeatTimeoutMs ?? 5_000,
+    };
     this.#listener = new PostgresListener({
-      createClient: () => new driver.Client(connection),
+      createClient: () => new driver.Client({ ...connection, connectionTimeoutMillis: heartbeat.timeoutMs }),
       log: this.#log,
       listenTimeoutMs: this.#acquireTimeoutMs,
-      heartbeat: {
-        intervalMs: options.heartbeatIntervalMs ?? 5_000,
-        timeoutMs: options.heartbeatTimeoutMs ?? 5_000,
-      },
+      heartbeat,
     });
   }
 

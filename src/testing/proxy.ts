@@ -23,11 +23,13 @@ const sentCharactersMax = 64 * 1024;
 export class Proxy {
   readonly #server: Server;
   readonly #links = new Set<Link>();
+  readonly #serverSockets = new Set<Socket>();
   readonly #target: ProxyOptions['target'];
   #replyDelayMs = 0;
   #refusing = false;
   #halfOpenNew = false;
   #accepted = 0;
+  #refused = 0;
 
   private constructor({ target }: ProxyOptions) {
     this.#target = target;
@@ -63,6 +65,11 @@ export class Proxy {
   /** Connections that were ever accepted. */
   get accepted(): number {
     return this.#accepted;
+  }
+
+  /** Connections that were refused. */
+  get refused(): number {
+    return this.#refused;
   }
 
   /** Holds every reply back for so long; 0 ends it. */
@@ -108,6 +115,7 @@ export class Proxy {
     const closed = once(this.#server, 'close');
     this.#server.close();
     this.cut();
+    for (const socket of this.#serverSockets) socket.destroy();
     await closed;
   }
 
@@ -118,6 +126,7 @@ export class Proxy {
   #accept(client: Socket): void {
     client.on('error', () => {});
     if (this.#refusing) {
+      this.#refused += 1;
       client.resetAndDestroy();
       return;
     }
@@ -125,16 +134,22 @@ export class Proxy {
     const server = connect({ ...this.#target, allowHalfOpen: true });
     const link: Link = { client, server, halfOpen: this.#halfOpenNew, sent: '' };
     this.#links.add(link);
+    this.#serverSockets.add(server);
+    server.on('close', () => this.#serverSockets.delete(server));
     server.on('error', () => client.destroy());
     client.on('close', () => {
       this.#links.delete(link);
-      server.destroy();
+      // Behind a broken network the server does not learn that its client has gone.
+      if (!link.halfOpen) server.destroy();
     });
     client.on('data', (bytes) => {
       link.sent = (link.sent + bytes.toString('latin1')).slice(-sentCharactersMax);
       if (!link.halfOpen) server.write(bytes);
     });
-    client.on('end', () => server.end());
+    client.on('end', () => {
+      if (link.halfOpen) client.destroy();
+      else server.end();
+    });
     server.on('data', (bytes) => this.#reply(link, () => client.write(bytes)));
     server.on('end', () => this.#reply(link, () => client.end()));
     server.on('close', () => this.#reply(link, () => client.end()));
