@@ -1,0 +1,1 @@
+export { createPostgresQueueStore, type PostgresQueueStoreOptions } from './store.js';

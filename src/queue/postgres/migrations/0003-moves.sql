@@ -1,0 +1,54 @@
+-- What several operations share: the record of a batch of moves, and the two ways in which a running message ends.
+
+-- One event a batch and kind of move (or a message), and the change in depth. `moves` holds, for each message: seq,
+-- version, attempts, from, to.
+create type {{schema}}.moved as (
+  seq bigint, priority bigint, version bigint, attempts integer, from_state smallint, to_state smallint, metadata jsonb
+);
+
+create function {{schema}}.record(q {{schema}}.queues, t bigint, moves {{schema}}.moved[]) returns void
+language plpgsql
+as $$
+#variable_conflict use_column
+begin
+  if moves is null then return; end if;
+  if q.history <> 'off' then
+    insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
+    select q.no, m.from_state, m.to_state, t, min(m.seq), max(m.seq), array_agg(m.seq), array_agg(m.version), array_agg(m.attempts)
+    from unnest(moves) m
+    group by m.from_state, m.to_state, case when q.history = 'message' then m.seq end;
+  end if;
+  perform {{schema}}.count_moves(q, moves);
+end $$;
+
+create function {{schema}}.count_moves(q {{schema}}.queues, moves {{schema}}.moved[]) returns void
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+begin
+  with change as (
+    select e.pair,
+      sum(case when m.to_state = 0 then 1 else 0 end - case when m.from_state = 0 then 1 else 0 end)::integer as invisible,
+      sum(case when m.to_state = 1 then 1 else 0 end - case when m.from_state = 1 then 1 else 0 end)::integer as pending,
+      sum(case when m.to_state = 2 then 1 else 0 end - case when m.from_state = 2 then 1 else 0 end)::integer as running
+    from unnest(moves) m cross join lateral (
+      select '' as pair union all select {{schema}}.pair_of(p.key, p.value) from jsonb_each_text(m.metadata) p
+    ) e
+    group by e.pair
+  )
+  insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
+  select q.no, c.pair, c.invisible, c.pending, c.running from change c
+  where c.invisible <> 0 or c.pending <> 0 or c.running <> 0;
+
+  -- The pair index holds what is pending, so nothing is done for messages without metadata.
+  delete from {{schema}}.pairs p
+    using unnest(moves) m cross join lateral jsonb_each_text(m.metadata) e
+    where m.from_state = 1 and p.queue_no = q.no and p.pair = hashtextextended({{schema}}.pair_of(e.key, e.value), 0)
+      and p.priority = m.priority and p.seq = m.seq;
+  insert into {{schema}}.pairs (queue_no, pair, priority, seq)
+    select q.no, hashtextextended({{schema}}.pair_of(e.key, e.value), 0), m.priority, m.seq
+    from unnest(moves) m cross join lateral jsonb_each_text(m.metadata) e
+    where m.to_state = 1
+    on conflict do nothing;
+end $$;

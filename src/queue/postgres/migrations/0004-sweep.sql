@@ -1,0 +1,84 @@
+-- Moves what is due in one queue, the most overdue first: invisible messages become pending, expired leases go back with
+-- their attempt spent or, on the last attempt, end as errored. Rows that somebody else holds are left to them.
+create function {{schema}}.sweep(q {{schema}}.queues, t bigint, p_limit integer) returns integer
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  moves {{schema}}.moved[];
+  last bigint[];
+begin
+  with due as materialized (
+    select m.seq, m.state, m.attempts >= m.attempts_max and m.state = 2 as is_last
+    from {{schema}}.messages m
+    where m.queue_no = q.no and m.due_at <= t
+    order by m.due_at, m.seq
+    limit p_limit
+    for update skip locked
+  ), back as (
+    update {{schema}}.messages m
+    set state = 1, due_at = null, version = m.version + 1,
+      visible_at = case when d.state = 2 then t else m.visible_at end,
+      lease_end = case when d.state = 2 then 5 else m.lease_end end
+    from due d
+    where m.seq = d.seq and not d.is_last
+    returning m.seq, m.priority, m.version, m.attempts, d.state as from_state, 1::smallint as to_state, m.metadata
+  )
+  select (select array_agg(row(b.*)::{{schema}}.moved) from back b), array_agg(d.seq) filter (where d.is_last)
+  into moves, last
+  from due d;
+
+  perform {{schema}}.record(q, t, moves);
+  if last is not null then
+    perform {{schema}}.finish(q, t, last, 5::smallint, 5::smallint, array_fill('lease expired on the last attempt'::text, array[cardinality(last)]));
+  end if;
+  return coalesce(cardinality(moves), 0) + coalesce(cardinality(last), 0);
+end $$;
+
+-- Ends live messages whose rows the caller has locked: out of `messages`, into `finished`, or into `departed` where
+-- nothing is to be kept but the token.
+create function {{schema}}.finish(
+  q {{schema}}.queues, t bigint, p_seqs bigint[], p_state smallint, p_lease_end smallint, p_errors text[]
+) returns {{schema}}.moved[]
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  retention bigint := case p_state when 3 then q.completed_ms when 4 then q.canceled_ms else q.errored_ms end;
+  moves {{schema}}.moved[];
+begin
+  with gone as (
+    delete from {{schema}}.messages m using unnest(p_seqs, p_errors) as x(seq, error)
+    where m.seq = x.seq
+    returning m.*, coalesce(x.error, m.error) as last_error
+  ), kept as (
+    insert into {{schema}}.finished (seq, priority, visible_at, enqueued_at, started_at, finished_at, expires_at, version, lease_ms,
+      queue_no, attempts, attempts_max, state, lease_end, unique_while_live, id, lease, value, payload, metadata, trace, worker, error)
+    select seq, priority, visible_at, enqueued_at, started_at, t, t + retention, version + 1, lease_ms,
+      queue_no, attempts, attempts_max, p_state, p_lease_end, unique_while_live, id, lease, value, payload, metadata, trace, worker, last_error
+    from gone where retention > 0
+  ), token as (
+    insert into {{schema}}.departed (seq, ended_at, version, minute, state, lease_end, lease)
+    select seq, t, version + 1, (t / 60000) % 4, p_state, p_lease_end, lease from gone where retention = 0 and lease is not null
+  ), freed as (
+    delete from {{schema}}.ids i using gone g
+    where (retention = 0 or g.unique_while_live) and i.queue_no = g.queue_no and i.id = g.id and i.seq = g.seq
+  )
+  select array_agg(row(g.seq, g.priority, g.version + 1, g.attempts, g.state, p_state, g.metadata)::{{schema}}.moved) into moves from gone g;
+  perform {{schema}}.record(q, t, moves);
+  return moves;
+end $$;
+
+-- Moves all that is due, in steps.
+create function {{schema}}.sweep_due(q {{schema}}.queues, t bigint) returns void
+language plpgsql
+as $$
+begin
+  if exists (select from {{schema}}.messages m where m.queue_no = q.no and m.due_at <= t) then
+    for round in 1..10 loop
+      exit when {{schema}}.sweep(q, t, 1000) < 1000;
+    end loop;
+  end if;
+end $$;

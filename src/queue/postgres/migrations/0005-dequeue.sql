@@ -1,0 +1,133 @@
+-- Hands out the best messages of a queue. In order: what is due is moved first; a request that is repeated gets the
+-- leases it still holds (the lock keeps two of the same request apart); an empty answer has written nothing.
+create function {{schema}}.dequeue(
+  p_queue text, p_count integer, p_where jsonb, p_lease_ms bigint, p_request text, p_nonce text, p_worker text,
+  p_now bigint
+) returns table (
+  seq bigint, id text, payload text, metadata text, priority bigint, attempts integer, attempts_max integer, visible_at bigint,
+  lease_until bigint, version bigint, enqueued_at bigint, started_at bigint, lease text, trace text, error text
+)
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  q {{schema}}.queues;
+  t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
+  seqs bigint[];
+begin
+  select * into q from {{schema}}.queues where name = p_queue;
+  if not found then return; end if;
+
+  perform {{schema}}.sweep_due(q, t);
+
+  perform pg_advisory_xact_lock(hashtextextended(p_request, 7083));
+  return query
+    select m.seq, m.id, m.payload, m.metadata::text, m.priority, m.attempts, m.attempts_max, m.visible_at, m.due_at, m.version,
+      m.enqueued_at, m.started_at, m.lease, m.trace, m.error
+    from {{schema}}.messages m
+    where m.state = 2 and m.lease >= p_request || '.' and m.lease < p_request || '/' and m.queue_no = q.no
+    order by m.priority, m.seq;
+  if found or q.dequeue_blocked then return; end if;
+
+  if p_where = '{}' then
+    seqs := array(
+      select m.seq from {{schema}}.messages m
+      where m.queue_no = q.no and m.state = 1
+      order by m.priority, m.seq
+      limit p_count
+      for update skip locked);
+  else
+    seqs := {{schema}}.pick_matching(q, p_where, p_count);
+  end if;
+  if cardinality(seqs) = 0 then return; end if;
+  return query select * from {{schema}}.take(q, t, seqs, p_lease_ms, p_request || '.' || p_nonce, p_worker);
+end $$;
+
+-- The best messages that have all pairs of `p_where`: walks the index of the rarest pair and compares the rest, in steps
+-- of 10,000 entries.
+create function {{schema}}.pick_matching(q {{schema}}.queues, p_where jsonb, p_count integer) returns bigint[]
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  rarest bigint := hashtextextended({{schema}}.rarest_pair(q.no, p_where), 0);
+  seqs bigint[] := '{}';
+  step bigint[];
+  after_priority bigint := -9223372036854775808;
+  after_seq bigint := 0;
+  walked integer;
+begin
+  loop
+    with walk as materialized (
+      select p.priority, p.seq from {{schema}}.pairs p
+      where p.queue_no = q.no and p.pair = rarest and (p.priority, p.seq) > (after_priority, after_seq)
+      order by p.priority, p.seq limit 10000
+    ), match as (
+      select m.seq from walk w join {{schema}}.messages m on m.seq = w.seq
+      where m.state = 1 and m.metadata @> p_where
+      order by w.priority, w.seq
+      limit p_count - cardinality(seqs)
+      for update of m skip locked
+    )
+    select array(select seq from match), (select count(*) from walk),
+      (select w.priority from walk w order by w.priority desc, w.seq desc limit 1),
+      (select w.seq from walk w order by w.priority desc, w.seq desc limit 1)
+    into step, walked, after_priority, after_seq;
+    seqs := seqs || step;
+    exit when walked < 10000 or cardinality(seqs) >= p_count;
+  end loop;
+  return seqs;
+end $$;
+
+-- The pair of `p_where` that the fewest pending messages have, by the settled depth: a hint.
+create function {{schema}}.rarest_pair(p_queue_no integer, p_where jsonb) returns text
+language sql stable
+as $$
+  select {{schema}}.pair_of(e.key, e.value) from jsonb_each_text(p_where) e
+    left join {{schema}}.depth d on d.queue_no = p_queue_no and d.pair = {{schema}}.pair_of(e.key, e.value)
+  order by coalesce(d.pending, 0) limit 1
+$$;
+
+-- Leases messages whose rows the caller has locked.
+create function {{schema}}.take(
+  q {{schema}}.queues, t bigint, p_seqs bigint[], p_lease_ms bigint, p_lease text, p_worker text
+) returns table (
+  seq bigint, id text, payload text, metadata text, priority bigint, attempts integer, attempts_max integer, visible_at bigint,
+  lease_until bigint, version bigint, enqueued_at bigint, started_at bigint, lease text, trace text, error text
+)
+language plpgsql
+as $$
+#variable_conflict use_column
+begin
+  return query
+  with taken as (
+    update {{schema}}.messages m
+    set state = 2, attempts = m.attempts + 1, version = m.version + 1, started_at = t, lease = p_lease, lease_end = null,
+      worker = p_worker, due_at = t + coalesce(p_lease_ms, m.lease_ms, q.lease_ms)
+    from unnest(p_seqs) b(seq) where m.seq = b.seq
+    returning m.*
+  ), event as (
+    insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
+    select q.no, 1, 2, t, min(k.seq), max(k.seq), array_agg(k.seq), array_agg(k.version), array_agg(k.attempts)
+    from taken k where q.history <> 'off'
+    group by case when q.history = 'message' then k.seq end
+  ), counted as (
+    insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
+    select q.no, '', 0, -count(*), count(*) from taken k having count(*) > 0
+  ), pair as materialized (
+    select {{schema}}.pair_of(e.key, e.value) as pair, k.priority, k.seq
+    from taken k cross join lateral jsonb_each_text(k.metadata) e where k.metadata is not null
+  ), pairs_counted as (
+    insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
+    select q.no, p.pair, 0, -count(*), count(*) from pair p group by p.pair
+  ), unindexed as (
+    delete from {{schema}}.pairs x using pair p
+    where x.queue_no = q.no and x.pair = hashtextextended(p.pair, 0) and x.priority = p.priority and x.seq = p.seq
+  )
+  select k.seq, k.id, k.payload, k.metadata::text, k.priority, k.attempts, k.attempts_max, k.visible_at, k.due_at, k.version,
+    k.enqueued_at, k.started_at, k.lease, k.trace, k.error
+  from taken k
+  order by k.priority, k.seq;
+end $$;

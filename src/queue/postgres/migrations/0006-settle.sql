@@ -1,0 +1,220 @@
+-- What the holder of leases does with them. A lease is named by the message's seq and the lease text, both of which its
+-- token holds. Each function answers one row for each lease: kind is done, canceled, busy or lost.
+
+create function {{schema}}.complete(
+  p_queue text, p_seqs bigint[], p_leases text[], p_ids text[], p_results text[], p_now bigint
+) returns table (ord integer, kind text, state smallint, version bigint, attempts integer, metadata text)
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  q {{schema}}.queues;
+  t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
+  done integer[];
+  versions bigint[];
+  spent integer[];
+  pairs text[];
+begin
+  select * into q from {{schema}}.queues where name = p_queue;
+
+  with held as materialized (
+    select x.place, x.result, m.seq
+    from unnest(p_seqs, p_leases, p_ids, p_results) with ordinality as x(seq, lease, id, result, place)
+      join {{schema}}.messages m on m.seq = x.seq
+    where m.state = 2 and m.lease = x.lease and m.id = x.id and m.queue_no = q.no
+      and (m.attempts < m.attempts_max or m.due_at > t)
+    order by m.seq
+    for update of m skip locked
+  ), gone as (
+    delete from {{schema}}.messages m using held h where m.seq = h.seq
+    returning m.*, h.place, h.result
+  ), kept as (
+    insert into {{schema}}.finished (seq, priority, visible_at, enqueued_at, started_at, finished_at, expires_at, version, lease_ms,
+      queue_no, attempts, attempts_max, state, lease_end, unique_while_live, id, lease, value, payload, metadata, trace, worker, result)
+    select seq, priority, visible_at, enqueued_at, started_at, t, t + q.completed_ms, version + 1, lease_ms,
+      queue_no, attempts, attempts_max, 3, 1, unique_while_live, id, lease, value, payload, metadata, trace, worker, result
+    from gone where q.completed_ms > 0
+  ), token as (
+    insert into {{schema}}.departed (seq, ended_at, version, minute, state, lease_end, lease)
+    select seq, t, version + 1, (t / 60000) % 4, 3, 1, lease from gone where q.completed_ms = 0
+  ), freed as (
+    delete from {{schema}}.ids i using gone g
+    where (q.completed_ms = 0 or g.unique_while_live) and i.queue_no = g.queue_no and i.id = g.id and i.seq = g.seq
+  ), event as (
+    insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
+    select q.no, 2, 3, t, min(g.seq), max(g.seq), array_agg(g.seq), array_agg(g.version + 1), array_agg(g.attempts)
+    from gone g where q.history <> 'off'
+    group by case when q.history = 'message' then g.seq end
+  ), counted as (
+    insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
+    select q.no, '', 0, 0, -count(*) from gone having count(*) > 0
+  ), pairs_counted as (
+    insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
+    select q.no, {{schema}}.pair_of(e.key, e.value), 0, 0, -count(*)
+    from gone g cross join lateral jsonb_each_text(g.metadata) e where g.metadata is not null
+    group by 2
+  )
+  select array_agg(g.place::integer), array_agg(g.version + 1), array_agg(g.attempts), array_agg(g.metadata::text)
+  into done, versions, spent, pairs from gone g;
+
+  return query select x.place, 'done', 3::smallint, x.version, x.attempts, x.metadata
+    from unnest(done, versions, spent, pairs) as x(place, version, attempts, metadata);
+  if coalesce(cardinality(done), 0) < cardinality(p_seqs) then
+    return query select * from {{schema}}.lost(q, t, p_seqs, p_leases, p_ids, done, 1::smallint);
+  end if;
+end $$;
+
+-- Why leases were not accepted: their holder has ended them so before (the same answer again), the message has been
+-- canceled, somebody else holds the row this moment, or the lease is lost. A last attempt that has run out ends here.
+create function {{schema}}.lost(
+  q {{schema}}.queues, t bigint, p_seqs bigint[], p_leases text[], p_ids text[], p_done integer[], p_lease_end smallint
+) returns table (ord integer, kind text, state smallint, version bigint, attempts integer, metadata text)
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  i integer;
+  m {{schema}}.messages;
+  f record;
+  expired bigint[];
+begin
+  for i in 1..cardinality(p_seqs) loop
+    continue when i = any(p_done);
+    select x.* into m from {{schema}}.messages x where x.seq = p_seqs[i] and x.queue_no = q.no and x.id = p_ids[i];
+    if found then
+      if m.lease is distinct from p_leases[i] then
+        return query select i, 'lost', null::smallint, null::bigint, null::integer, null::text;
+      elsif m.state = 2 and (m.attempts < m.attempts_max or m.due_at > t) then
+        return query select i, 'busy', null::smallint, null::bigint, null::integer, null::text;
+      elsif m.state = 2 then
+        expired := array(select x.seq from {{schema}}.messages x where x.seq = m.seq and x.version = m.version for update skip locked);
+        if cardinality(expired) > 0 then
+          perform {{schema}}.finish(q, t, expired, 5::smallint, 5::smallint, array['lease expired on the last attempt']);
+        end if;
+        return query select i, 'lost', null::smallint, null::bigint, null::integer, null::text;
+      elsif m.lease_end = p_lease_end then
+        return query select i, 'done', m.state, m.version, null::integer, null::text;
+      else
+        return query select i, 'lost', null::smallint, null::bigint, null::integer, null::text;
+      end if;
+      continue;
+    end if;
+    select x.state, x.version, x.lease_end into f from {{schema}}.finished x
+      where x.queue_no = q.no and x.state in (3, 4, 5) and x.seq = p_seqs[i] and x.lease = p_leases[i] and x.id = p_ids[i];
+    if not found then
+      select x.state, x.version, x.lease_end into f from {{schema}}.departed x where x.seq = p_seqs[i] and x.lease = p_leases[i];
+    end if;
+    if not found then
+      return query select i, 'lost', null::smallint, null::bigint, null::integer, null::text;
+    elsif f.lease_end = 4 then
+      return query select i, 'canceled', null::smallint, null::bigint, null::integer, null::text;
+    elsif f.lease_end = p_lease_end then
+      return query select i, 'done', f.state, f.version, null::integer, null::text;
+    else
+      return query select i, 'lost', null::smallint, null::bigint, null::integer, null::text;
+    end if;
+  end loop;
+end $$;
+
+-- Ends leases without completing: `p_lease_end` 2 fail, 3 release. A null delay, or no attempts left (unless refunded),
+-- makes the message errored.
+create function {{schema}}.give_back(
+  p_queue text, p_seqs bigint[], p_leases text[], p_ids text[], p_delays bigint[], p_errors text[], p_refunds boolean[],
+  p_lease_end smallint, p_now bigint
+) returns table (ord integer, kind text, state smallint, version bigint, attempts integer, metadata text)
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  q {{schema}}.queues;
+  t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
+  moves {{schema}}.moved[];
+  ended {{schema}}.moved[];
+  ending bigint[];
+  errors text[];
+  done integer[];
+begin
+  select * into q from {{schema}}.queues where name = p_queue;
+
+  with held as materialized (
+    select x.place, x.delay, x.error, coalesce(x.refund, false) as refund, m.seq,
+      x.delay is null or (m.attempts >= m.attempts_max and not coalesce(x.refund, false)) as is_end
+    from unnest(p_seqs, p_leases, p_ids, p_delays, p_errors, p_refunds) with ordinality as x(seq, lease, id, delay, error, refund, place)
+      join {{schema}}.messages m on m.seq = x.seq
+    where m.state = 2 and m.lease = x.lease and m.id = x.id and m.queue_no = q.no
+      and (m.attempts < m.attempts_max or m.due_at > t)
+    order by m.seq
+    for update of m skip locked
+  ), back as (
+    update {{schema}}.messages m
+    set state = case when h.delay > 0 then 0 else 1 end, visible_at = t + h.delay, due_at = case when h.delay > 0 then t + h.delay end,
+      version = m.version + 1, lease_end = p_lease_end, attempts = m.attempts - h.refund::integer, error = coalesce(h.error, m.error)
+    from held h where m.seq = h.seq and not h.is_end
+    returning m.seq, m.priority, m.version, m.attempts, 2::smallint as from_state, m.state as to_state, m.metadata
+  )
+  select (select array_agg(row(b.*)::{{schema}}.moved) from back b),
+    array_agg(h.seq) filter (where h.is_end), array_agg(coalesce(h.error, 'released with no attempts left')) filter (where h.is_end),
+    array_agg(h.place::integer)
+  into moves, ending, errors, done
+  from held h;
+
+  perform {{schema}}.record(q, t, moves);
+  if ending is not null then
+    ended := {{schema}}.finish(q, t, ending, 5::smallint, p_lease_end, errors);
+  end if;
+  return query
+    select x.place::integer, 'done', m.to_state, m.version, m.attempts, m.metadata::text
+    from unnest(p_seqs) with ordinality as x(seq, place) join unnest(moves || ended) m on m.seq = x.seq
+    where x.place = any(done);
+  if coalesce(cardinality(done), 0) < cardinality(p_seqs) then
+    return query select * from {{schema}}.lost(q, t, p_seqs, p_leases, p_ids, done, p_lease_end);
+  end if;
+end $$;
+
+-- New ends for leases: `p_lease_ms` from now, else the message's own, else the queue's.
+create function {{schema}}.extend(
+  p_queue text, p_seqs bigint[], p_leases text[], p_ids text[], p_lease_ms bigint[], p_now bigint
+) returns table (ord integer, kind text, state smallint, version bigint, attempts integer, metadata text, lease_until bigint)
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  q {{schema}}.queues;
+  t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
+  moves {{schema}}.moved[];
+  done integer[];
+  untils bigint[];
+begin
+  select * into q from {{schema}}.queues where name = p_queue;
+  with held as materialized (
+    select x.place, x.lease_ms, m.seq
+    from unnest(p_seqs, p_leases, p_ids, p_lease_ms) with ordinality as x(seq, lease, id, lease_ms, place)
+      join {{schema}}.messages m on m.seq = x.seq
+    where m.state = 2 and m.lease = x.lease and m.id = x.id and m.queue_no = q.no
+      and (m.attempts < m.attempts_max or m.due_at > t)
+    order by m.seq
+    for update of m skip locked
+  ), longer as (
+    update {{schema}}.messages m
+    set due_at = t + coalesce(h.lease_ms, m.lease_ms, q.lease_ms), version = m.version + 1
+    from held h where m.seq = h.seq
+    returning m.seq, m.priority, m.version, m.attempts, m.metadata, m.due_at, h.place
+  )
+  select array_agg(row(l.seq, l.priority, l.version, l.attempts, 2, 2, l.metadata)::{{schema}}.moved order by l.place),
+    array_agg(l.place::integer order by l.place), array_agg(l.due_at order by l.place)
+  into moves, done, untils
+  from longer l;
+
+  perform {{schema}}.record(q, t, moves);
+  return query
+    select d.place, 'done', 2::smallint, m.version, m.attempts, m.metadata::text, d.until
+    from unnest(done, untils) with ordinality as d(place, until, n)
+      join unnest(moves) with ordinality as m(seq, priority, version, attempts, from_state, to_state, metadata, n) on m.n = d.n;
+  if coalesce(cardinality(done), 0) < cardinality(p_seqs) then
+    return query select l.*, null::bigint from {{schema}}.lost(q, t, p_seqs, p_leases, p_ids, done, 0::smallint) l;
+  end if;
+end $$;

@@ -1,0 +1,191 @@
+-- Operations on messages by id. Rows that somebody else holds are answered as busy.
+
+create function {{schema}}.cancel(p_queue text, p_ids text[], p_now bigint) returns table (
+  ord integer, kind text, state smallint, from_state smallint, version bigint, attempts integer, metadata text, seq bigint
+)
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  q {{schema}}.queues;
+  t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
+  held bigint[];
+  held_ids text[];
+  moves {{schema}}.moved[];
+begin
+  select * into q from {{schema}}.queues where name = p_queue;
+  with mine as (
+    select m.seq, m.id from unnest(p_ids) x(id)
+      join {{schema}}.ids i on i.queue_no = q.no and i.id = x.id
+      join {{schema}}.messages m on m.seq = i.seq
+    order by m.seq for update of m skip locked
+  )
+  select array_agg(seq), array_agg(id) into held, held_ids from mine;
+  if held is not null then
+    moves := {{schema}}.finish(q, t, held, 4::smallint, 4::smallint, null);
+  end if;
+  return query
+    select x.place::integer,
+      case when m.seq is not null then 'busy' when f.state = 4 or x.id = any(held_ids) then 'canceled'
+        when f.state is not null then 'terminal' else 'unknown' end,
+      f.state, r.from_state, r.version, r.attempts, r.metadata::text, r.seq
+    from unnest(p_ids) with ordinality as x(id, place)
+      left join {{schema}}.ids i on i.queue_no = q.no and i.id = x.id
+      left join {{schema}}.messages m on m.seq = i.seq
+      left join lateral (select f.state from {{schema}}.finished f where f.queue_no = q.no and f.state in (3, 4, 5) and f.seq = i.seq) f on true
+      left join lateral (
+        select r.* from unnest(held, held_ids) as h(seq, id) join unnest(moves) r on r.seq = h.seq where h.id = x.id limit 1
+      ) r on true;
+end $$;
+
+-- Changes messages that wait. What is already so is not changed again, and its version stays.
+create function {{schema}}.change(
+  p_queue text, p_ids text[], p_priorities bigint[], p_visible_at bigint[], p_payloads text[], p_now bigint
+) returns table (ord integer, kind text, state smallint, version bigint)
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  q {{schema}}.queues;
+  t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
+  m {{schema}}.messages;
+  next {{schema}}.messages;
+  ended smallint;
+  known {{schema}}.ids;
+  move {{schema}}.moved;
+begin
+  select * into q from {{schema}}.queues where name = p_queue;
+  for place in 1..cardinality(p_ids) loop
+    select * into known from {{schema}}.ids i where i.queue_no = q.no and i.id = p_ids[place];
+    if not found then
+      return query select place, 'unknown', null::smallint, null::bigint;
+      continue;
+    end if;
+    select * into m from {{schema}}.messages x where x.seq = known.seq for update skip locked;
+    if not found then
+      select f.state into ended from {{schema}}.finished f where f.queue_no = q.no and f.state in (3, 4, 5) and f.seq = known.seq;
+      return query select place, case when ended is null then 'busy' else 'not-waiting' end, ended, null::bigint;
+      continue;
+    elsif m.state = 2 then
+      return query select place, 'not-waiting', m.state, null::bigint;
+      continue;
+    end if;
+    next := m;
+    next.priority := coalesce(p_priorities[place], m.priority);
+    next.payload := coalesce(p_payloads[place], m.payload);
+    next.visible_at := coalesce(p_visible_at[place], m.visible_at);
+    next.state := case when next.visible_at > t then 0 else 1 end;
+    if (next.priority, next.payload, next.visible_at, next.state) is distinct from (m.priority, m.payload, m.visible_at, m.state) then
+      next.version := m.version + 1;
+      update {{schema}}.messages x
+      set priority = next.priority, payload = next.payload, visible_at = next.visible_at, state = next.state, version = next.version,
+        due_at = case when next.state = 0 then next.visible_at end
+      where x.seq = m.seq;
+      if next.payload <> m.payload then
+        update {{schema}}.ids i set payload_hash = hashtextextended(next.payload, 0) where i.queue_no = q.no and i.id = m.id;
+      end if;
+      -- Two moves, so that the pair index loses the old priority and gets the new one.
+      move := row(m.seq, m.priority, next.version, m.attempts, m.state, next.state, m.metadata);
+      perform {{schema}}.unindex(q, move);
+      move.priority := next.priority;
+      perform {{schema}}.record(q, t, array[move]);
+    end if;
+    return query select place, 'changed', next.state, next.version;
+  end loop;
+end $$;
+
+-- Takes one message out of the pair index.
+create function {{schema}}.unindex(q {{schema}}.queues, m {{schema}}.moved) returns void
+language sql
+as $$
+  delete from {{schema}}.pairs p using jsonb_each_text(m.metadata) e
+  where p.queue_no = q.no and p.pair = hashtextextended({{schema}}.pair_of(e.key, e.value), 0)
+    and p.priority = m.priority and p.seq = m.seq
+$$;
+
+-- Errored messages wait again, with no attempt spent.
+create function {{schema}}.requeue(p_queue text, p_ids text[], p_now bigint)
+returns table (ord integer, kind text, state smallint, version bigint)
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  q {{schema}}.queues;
+  t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
+  moves {{schema}}.moved[];
+begin
+  select * into q from {{schema}}.queues where name = p_queue;
+  with errored as materialized (
+    select f.seq, f.expires_at from unnest(p_ids) x(id)
+      join {{schema}}.ids i on i.queue_no = q.no and i.id = x.id
+      join {{schema}}.finished f on f.queue_no = q.no and f.state = 5 and f.seq = i.seq
+    order by f.seq for update of f skip locked
+  ), gone as (
+    delete from {{schema}}.finished f using errored e
+    where f.queue_no = q.no and f.state = 5 and f.seq = e.seq and f.expires_at = e.expires_at
+    returning f.*
+  ), back as (
+    insert into {{schema}}.messages (seq, priority, visible_at, enqueued_at, started_at, version, lease_ms, queue_no, attempts,
+      attempts_max, state, unique_while_live, id, value, payload, metadata, trace)
+    select seq, priority, t, enqueued_at, started_at, version + 1, lease_ms, queue_no, 0,
+      attempts_max, 1, unique_while_live, id, value, payload, metadata, trace
+    from gone
+    returning *
+  )
+  select array_agg(row(b.seq, b.priority, b.version, 0, 5, 1, b.metadata)::{{schema}}.moved) into moves from back b;
+  perform {{schema}}.record(q, t, moves);
+  return query
+    select x.place::integer,
+      case when r.version is not null then 'requeued' when l.state is not null or f.state in (3, 4) then 'not-errored'
+        when f.state = 5 then 'busy' else 'unknown' end,
+      coalesce(l.state, f.state), r.version
+    from unnest(p_ids) with ordinality as x(id, place)
+      left join {{schema}}.ids i on i.queue_no = q.no and i.id = x.id
+      left join {{schema}}.messages l on l.seq = i.seq
+      left join lateral (select f.state from {{schema}}.finished f where f.queue_no = q.no and f.state in (3, 4, 5) and f.seq = i.seq) f on true
+      left join lateral (select r.version from unnest(moves) r where r.seq = i.seq) r on true;
+end $$;
+
+-- Forgets at most `p_limit` messages of one state, ids and all.
+create function {{schema}}.purge(p_queue text, p_state smallint, p_limit integer, p_now bigint) returns integer
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  q {{schema}}.queues;
+  t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
+  moves {{schema}}.moved[];
+  removed integer;
+begin
+  select * into q from {{schema}}.queues where name = p_queue;
+  if p_state in (3, 4, 5) then
+    with old as materialized (
+      select f.seq, f.expires_at from {{schema}}.finished f where f.queue_no = q.no and f.state = p_state
+      order by f.seq limit p_limit for update skip locked
+    ), gone as (
+      delete from {{schema}}.finished f using old o
+      where f.queue_no = q.no and f.state = p_state and f.seq = o.seq and f.expires_at = o.expires_at
+      returning f.seq, f.id
+    ), freed as (
+      delete from {{schema}}.ids i using gone g where i.queue_no = q.no and i.id = g.id and i.seq = g.seq
+    )
+    select count(*) into removed from gone;
+    return removed;
+  end if;
+  with old as materialized (
+    select m.seq from {{schema}}.messages m
+    where m.queue_no = q.no and m.state = p_state and (p_state = 1 or m.due_at is not null)
+    order by case when p_state = 1 then m.priority else m.due_at end, m.seq limit p_limit for update skip locked
+  ), gone as (
+    delete from {{schema}}.messages m using old o where m.seq = o.seq returning m.*
+  ), freed as (
+    delete from {{schema}}.ids i using gone g where i.queue_no = q.no and i.id = g.id and i.seq = g.seq
+  )
+  select array_agg(row(g.seq, g.priority, g.version + 1, g.attempts, g.state, 4, g.metadata)::{{schema}}.moved) into moves from gone g;
+  perform {{schema}}.record(q, t, moves);
+  return coalesce(cardinality(moves), 0);
+end $$;

@@ -1,0 +1,100 @@
+-- One bounded step of what runs in the background, for all queues: due messages, terminal messages past their retention,
+-- the folding of depth changes. Any number of processes may do so at once; each takes rows that no other holds.
+create function {{schema}}.housekeep(p_now bigint)
+returns table (moved integer, next_due_ms bigint, woken text[])
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  q {{schema}}.queues;
+  t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
+  total integer := 0;
+  swept integer;
+  names text[] := '{}';
+  next_due bigint;
+begin
+  for q in
+    select q.* from {{schema}}.queues q
+    where exists (select from {{schema}}.messages m where m.queue_no = q.no and m.due_at <= t)
+  loop
+    swept := {{schema}}.sweep(q, t, 1000);
+    total := total + swept;
+    if swept > 0 then names := names || q.name; end if;
+  end loop;
+  total := total + {{schema}}.collect(t, 1000);
+  perform {{schema}}.fold_depth(2000);
+
+  select min(n.due_at) into next_due from (
+    select (select m.due_at from {{schema}}.messages m where m.queue_no = q.no and m.due_at is not null order by m.due_at, m.seq limit 1) as due_at
+    from {{schema}}.queues q
+    union all
+    select min(r.next_at) from {{schema}}.recurring r
+  ) n;
+  return query select total, case when next_due > t then next_due - t when next_due is not null then 0 end, names;
+end $$;
+
+-- Forgets terminal messages whose retention has passed. Where the token has to be remembered for longer, that is kept.
+create function {{schema}}.collect(t bigint, p_limit integer) returns integer
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  removed integer;
+begin
+  with old as materialized (
+    select f.queue_no, f.state, f.seq, f.expires_at from {{schema}}.finished f
+    where f.expires_at <= t order by f.expires_at limit p_limit for update skip locked
+  ), gone as (
+    delete from {{schema}}.finished f using old o
+    where f.queue_no = o.queue_no and f.state = o.state and f.seq = o.seq and f.expires_at = o.expires_at
+    returning f.seq, f.queue_no, f.id, f.finished_at, f.version, f.state, f.lease_end, f.lease
+  ), freed as (
+    delete from {{schema}}.ids i using gone g where i.queue_no = g.queue_no and i.id = g.id and i.seq = g.seq
+  ), token as (
+    insert into {{schema}}.departed (seq, ended_at, version, minute, state, lease_end, lease)
+    select seq, finished_at, version, (finished_at / 60000) % 4, state, lease_end, lease
+    from gone where lease is not null and lease_end is not null and finished_at > t - 60000
+  )
+  select count(*) into removed from gone;
+  return removed;
+end $$;
+
+-- Adds depth changes to the settled depth. A reader sums both, so it sees the same before and after.
+create function {{schema}}.fold_depth(p_limit integer) returns void
+language plpgsql
+set enable_seqscan = on
+as $$
+#variable_conflict use_column
+begin
+  with taken as materialized (
+    select c.ctid from {{schema}}.depth_changes c limit p_limit for update skip locked
+  ), gone as (
+    delete from {{schema}}.depth_changes c using taken k where c.ctid = k.ctid
+    returning c.queue_no, c.pair, c.invisible, c.pending, c.running
+  )
+  insert into {{schema}}.depth as d (queue_no, pair, invisible, pending, running)
+  select g.queue_no, g.pair, sum(g.invisible), sum(g.pending), sum(g.running)
+  from gone g group by g.queue_no, g.pair order by g.queue_no, g.pair
+  on conflict (queue_no, pair) do update
+    set invisible = d.invisible + excluded.invisible, pending = d.pending + excluded.pending, running = d.running + excluded.running;
+  delete from {{schema}}.depth d using (
+    select z.ctid from {{schema}}.depth z where z.invisible = 0 and z.pending = 0 and z.running = 0 and z.pair <> ''
+    limit p_limit for update skip locked
+  ) z where d.ctid = z.ctid;
+end $$;
+
+-- Those of `p_queues` in which something may be dequeueable.
+create function {{schema}}.ready(p_queues text[], p_now bigint) returns setof text
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+declare
+  t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
+begin
+  return query
+    select q.name from {{schema}}.queues q
+    where q.name = any(p_queues) and not q.dequeue_blocked and (
+      exists (select from {{schema}}.messages m where m.queue_no = q.no and m.state = 1)
+      or exists (select from {{schema}}.messages m where m.queue_no = q.no and m.due_at <= t));
+end $$;

@@ -1,0 +1,162 @@
+/** Extend, complete, fail and release: calls of the functions that fence by token, each lease answered by itself. */
+import type { Queryable } from '../../../database/index.js';
+import type { Metadata } from '../../message.js';
+import type { LeaseOutcome, LeaseRef, QueueStore } from '../../store.js';
+import { metadataOf, sparse, stateOf } from '../rows.js';
+import { parseLeaseToken } from '../token.js';
+
+type Request<Operation extends 'extend' | 'complete' | 'fail' | 'release'> = Parameters<
+  QueueStore[Operation]
+>[0];
+
+/** An outcome, and of a change that was made now what its event needs. */
+export interface Settled {
+  readonly outcome: LeaseOutcome;
+  readonly change:
+    | { readonly seq: string; readonly attempt: number; readonly metadata: Metadata }
+    | undefined;
+}
+
+export type SettledRow = {
+  readonly ord: number;
+  readonly kind: string;
+  readonly state: number | null;
+  readonly version: string | null;
+  readonly attempts: number | null;
+  readonly metadata: string | null;
+  readonly lease_until?: string | null;
+};
+
+interface Named<Lease> {
+  readonly lease: Lease;
+  readonly place: number;
+  readonly seq: string;
+  readonly text: string;
+}
+
+/** The leases whose tokens may be ours, and an answer for each of the others. */
+export class LeaseBatch<Lease extends LeaseRef> {
+  readonly named: readonly Named<Lease>[];
+  readonly #settled: Settled[];
+
+  constructor(leases: readonly Lease[]) {
+    this.#settled = leases.map(({ id }) => ({ outcome: { kind: 'lease-lost', id }, change: undefined }));
+    this.named = leases.flatMap((lease, place) => {
+      const token = parseLeaseToken(lease.leaseToken);
+      return token ? [{ lease, place, seq: token.seq, text: token.lease }] : [];
+    });
+  }
+
+  /** Parameters `p_seqs`, `p_leases`, `p_ids`. */
+  values(): unknown[] {
+    return [
+      this.named.map(({ seq }) => seq),
+      this.named.map(({ text }) => text),
+      this.named.map(({ lease }) => lease.id),
+    ];
+  }
+
+  column<T>(of: (lease: Lease) => T | undefined): readonly (T | null)[] {
+    return sparse(this.named.map(({ lease }) => of(lease)));
+  }
+
+  answer(rows: readonly SettledRow[]): Settled[] {
+    for (const row of rows) {
+      const { lease, place, seq } = this.named[Number(row.ord) - 1]!;
+      this.#settled[place] = settledOf(lease.id, seq, row);
+    }
+    return this.#settled;
+  }
+}
+
+function settledOf(id: string, seq: string, row: SettledRow): Settled {
+  if (row.kind === 'canceled' || row.kind === 'busy')
+    return { outcome: { kind: row.kind, id }, change: undefined };
+  if (row.kind !== 'done') return { outcome: { kind: 'lease-lost', id }, change: undefined };
+  const leaseUntil =
+    row.lease_until === null || row.lease_until === undefined ? {} : { leaseUntil: Number(row.lease_until) };
+  return {
+    outcome: {
+      kind: 'done',
+      id,
+      state: stateOf(Number(row.state)),
+      version: Number(row.version),
+      ...leaseUntil,
+    },
+    change:
+      row.attempts === null
+        ? undefined
+        : { seq, attempt: Number(row.attempts), metadata: metadataOf(row.metadata) },
+  };
+}
+
+export const settledColumns = 'ord, kind, state, version, attempts, metadata';
+const leaseEnds = { fail: 2, release: 3 } as const;
+
+export function prepareSettle(schema: string) {
+  const extendText = `select ${settledColumns}, lease_until from ${schema}.extend($1::text, $2::bigint[], $3::text[], $4::text[],
+    $5::bigint[], $6::bigint)`;
+  const completeText = `select ${settledColumns} from ${schema}.complete($1::text, $2::bigint[], $3::text[], $4::text[], $5::text[],
+    $6::bigint)`;
+  const giveBackText = `select ${settledColumns} from ${schema}.give_back($1::text, $2::bigint[], $3::text[], $4::text[], $5::bigint[],
+    $6::text[], $7::boolean[], $8::smallint, $9::bigint)`;
+
+  const run = async <Lease extends LeaseRef>(
+    on: Queryable,
+    batch: LeaseBatch<Lease>,
+    text: string,
+    values: unknown[],
+  ) => batch.answer(batch.named.length === 0 ? [] : (await on.query<SettledRow>(text, values)).rows);
+
+  return {
+    async extend(on: Queryable, { queue, leases, now }: Request<'extend'>): Promise<Settled[]> {
+      const batch = new LeaseBatch(leases);
+      return run(on, batch, extendText, [
+        queue,
+        ...batch.values(),
+        batch.column(({ leaseMs }) => leaseMs),
+        now ?? null,
+      ]);
+    },
+
+    async complete(on: Queryable, { queue, leases, now }: Request<'complete'>): Promise<Settled[]> {
+      const batch = new LeaseBatch(leases);
+      return run(on, batch, completeText, [
+        queue,
+        ...batch.values(),
+        batch.column(({ result }) => result),
+        now ?? null,
+      ]);
+    },
+
+    async fail(on: Queryable, { queue, leases, now }: Request<'fail'>): Promise<Settled[]> {
+      const batch = new LeaseBatch(leases);
+      const delays = batch.column(({ retryDelayMs }) => retryDelayMs);
+      const errors = batch.column(({ error }) => error);
+      return run(on, batch, giveBackText, [
+        queue,
+        ...batch.values(),
+        delays,
+        errors,
+        [],
+        leaseEnds.fail,
+        now ?? null,
+      ]);
+    },
+
+    async release(on: Queryable, { queue, leases, now }: Request<'release'>): Promise<Settled[]> {
+      const batch = new LeaseBatch(leases);
+      const delays = batch.column(({ delayMs }) => delayMs);
+      const refunds = batch.column(({ refund }) => refund);
+      return run(on, batch, giveBackText, [
+        queue,
+        ...batch.values(),
+        delays,
+        [],
+        refunds,
+        leaseEnds.release,
+        now ?? null,
+      ]);
+    },
+  };
+}

@@ -1,0 +1,382 @@
+/**
+ * The postgres store: each operation is one statement, a call of a function of the same name in the store's schema, so
+ * it is atomic, costs one round trip, and works in a caller's transaction through any client. PostgreSQL 15+ and PGlite.
+ */
+import { type Database, migrate, quoteSchema } from '../../database/index.js';
+import { type Log, silentLog } from '../../log.js';
+import type { MessageEvent, MessageState } from '../message.js';
+import type { EnqueueOutcome, LeaseOutcome, QueueConfiguration, QueueStore, Recurring } from '../store.js';
+import { prepareConfigure } from './operations/configure.js';
+import { prepareDepth } from './operations/depth.js';
+import { prepareDequeue } from './operations/dequeue.js';
+import { type EnqueueCall, prepareEnqueue } from './operations/enqueue.js';
+import { prepareHousekeep } from './operations/housekeep.js';
+import { prepareOperate } from './operations/operate.js';
+import { prepareRead } from './operations/read.js';
+import { prepareRecurring } from './operations/recurring.js';
+import { prepareSettle, type Settled } from './operations/settle.js';
+import { prepareSettleAndDequeue } from './operations/settle-and-dequeue.js';
+import { transactionQueryable } from './transaction.js';
+import { Wake } from './wake.js';
+
+export interface PostgresQueueStoreOptions {
+  readonly database: Database;
+  /** Default `headgate_queue`. Also the name of the NOTIFY channel. */
+  readonly schema?: string;
+  readonly log?: Log;
+}
+
+type Request<Operation extends keyof QueueStore> = QueueStore[Operation] extends
+  | ((request: infer R) => unknown)
+  | undefined
+  ? R
+  : never;
+
+export function createPostgresQueueStore(options: PostgresQueueStoreOptions): QueueStore {
+  return new PostgresQueueStore(options);
+}
+
+function prepareAll(schema: string) {
+  return {
+    enqueue: prepareEnqueue(schema),
+    dequeue: prepareDequeue(schema),
+    settleAndDequeue: prepareSettleAndDequeue(schema),
+    settle: prepareSettle(schema),
+    operate: prepareOperate(schema),
+    read: prepareRead(schema),
+    depth: prepareDepth(schema),
+    configure: prepareConfigure(schema),
+    housekeep: prepareHousekeep(schema),
+    recurring: prepareRecurring(schema),
+  };
+}
+
+class PostgresQueueStore implements QueueStore {
+  readonly name = 'postgres';
+  readonly #database: Database;
+  readonly #schema: string;
+  readonly #log: Log;
+  readonly #do: ReturnType<typeof prepareAll>;
+  readonly #wake: Wake;
+  readonly #listeners = new Set<(events: readonly MessageEvent[]) => void>();
+  #starting: Promise<void> | undefined;
+
+  constructor({ database, schema = 'headgate_queue', log = silentLog }: PostgresQueueStoreOptions) {
+    this.#database = database;
+    this.#schema = schema;
+    this.#log = log;
+    this.#do = prepareAll(quoteSchema(schema));
+    this.#wake = new Wake({ database, channel: schema, log });
+  }
+
+  /** Brings the schema up to date. */
+  start(): Promise<void> {
+    this.#starting ??= this.#migrate().catch((error: unknown) => {
+      this.#starting = undefined;
+      throw error;
+    });
+    return this.#starting;
+  }
+
+  async stop(): Promise<void> {
+    this.#starting = undefined;
+    await this.#wake.stop();
+  }
+
+  async #migrate(): Promise<void> {
+    const directory = new URL('./migrations/', import.meta.url);
+    await migrate(this.#database, { part: 'queue', schema: this.#schema, directory, log: this.#log });
+  }
+
+  async enqueue({
+    queue,
+    messages,
+    transaction,
+    wake = true,
+    now,
+  }: Request<'enqueue'>): Promise<EnqueueOutcome[]> {
+    if (messages.length === 0) return [];
+    const on = transaction === undefined ? this.#database : transactionQueryable(transaction);
+    const channel = transaction !== undefined && wake ? this.#wake.channel : undefined;
+    const detail = this.#listeners.size > 0 && transaction === undefined;
+    const outcomes = await this.#enqueueUntilSettled((call) => this.#do.enqueue(on, call), {
+      queue,
+      messages,
+      channel,
+      detail,
+      now,
+    });
+    if (
+      transaction === undefined &&
+      outcomes.some((outcome) => outcome.kind === 'enqueued' && outcome.created)
+    )
+      this.#wake.hint(queue);
+    if (detail) this.#publishEnqueued(queue, messages, outcomes, now);
+    return outcomes.map(({ seq: _, ...outcome }) => outcome);
+  }
+
+  /** An id that was known when it was looked for and free when it was looked at is tried again. */
+  async #enqueueUntilSettled(
+    enqueue: (call: EnqueueCall) => ReturnType<ReturnType<typeof prepareEnqueue>>,
+    call: EnqueueCall,
+  ) {
+    const { outcomes, again } = await enqueue(call);
+    for (const place of again) {
+      for (;;) {
+        const alone = await enqueue({ ...call, messages: [call.messages[place]!] });
+        outcomes[place] = alone.outcomes[0]!;
+        if (alone.again.length === 0) break;
+      }
+    }
+    return outcomes;
+  }
+
+  async dequeue(request: Request<'dequeue'>) {
+    const messages = await this.#do.dequeue(this.#database, request);
+    this.#publishDequeued(messages);
+    return messages;
+  }
+
+  async extend(request: Request<'extend'>): Promise<LeaseOutcome[]> {
+    return this.#settled(request, (leases) => this.#do.settle.extend(this.#database, { ...request, leases }));
+  }
+
+  async complete(request: Request<'complete'>): Promise<LeaseOutcome[]> {
+    const on = request.transaction === undefined ? this.#database : transactionQueryable(request.transaction);
+    return this.#settled(request, (leases) => this.#do.settle.complete(on, { ...request, leases }));
+  }
+
+  async fail(request: Request<'fail'>): Promise<LeaseOutcome[]> {
+    return this.#settled(request, (leases) => this.#do.settle.fail(this.#database, { ...request, leases }));
+  }
+
+  async release(request: Request<'release'>): Promise<LeaseOutcome[]> {
+    return this.#settled(request, (leases) =>
+      this.#do.settle.release(this.#database, { ...request, leases }),
+    );
+  }
+
+  async settleAndDequeue(request: Request<'settleAndDequeue'>) {
+    const { settled, messages } = await this.#do.settleAndDequeue(this.#database, request);
+    this.#publishSettled(request.queue, settled, request.now);
+    this.#publishDequeued(messages);
+    return { completed: settled.map(({ outcome }) => outcome), messages };
+  }
+
+  async cancel(request: Request<'cancel'>) {
+    const canceled = await this.#do.operate.cancel(this.#database, request);
+    this.#publish(() =>
+      canceled.flatMap(({ outcome: { id }, change }) =>
+        change
+          ? [
+              {
+                ...change,
+                queue: request.queue,
+                id,
+                to: 'canceled',
+                at: atOf(request.now),
+                incarnation: change.seq,
+              },
+            ]
+          : [],
+      ),
+    );
+    return canceled.map(({ outcome }) => outcome);
+  }
+
+  async change(request: Request<'change'>) {
+    const outcomes = await this.#do.operate.change(this.#database, request);
+    if (outcomes.some(({ kind }) => kind === 'changed')) this.#wake.hint(request.queue);
+    return outcomes;
+  }
+
+  async requeue(request: Request<'requeue'>) {
+    const outcomes = await this.#do.operate.requeue(this.#database, request);
+    if (outcomes.some(({ kind }) => kind === 'requeued')) this.#wake.hint(request.queue);
+    return outcomes;
+  }
+
+  async purge(request: Request<'purge'>) {
+    return this.#do.operate.purge(this.#database, request);
+  }
+
+  async get(request: Request<'get'>) {
+    return this.#do.read.get(this.#database, request);
+  }
+
+  async list(request: Request<'list'>) {
+    return this.#do.read.list(this.#database, request);
+  }
+
+  async history(request: Request<'history'>) {
+    return this.#do.read.history(this.#database, request);
+  }
+
+  async depth(request: Request<'depth'>) {
+    return this.#do.depth.depth(this.#database, request);
+  }
+
+  async oldest(request: Request<'oldest'>) {
+    return this.#do.depth.oldest(this.#database, request);
+  }
+
+  onEvents(listener: (events: readonly MessageEvent[]) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async putRecurring(recurring: Recurring): Promise<void> {
+    await this.#do.recurring.put(this.#database, recurring);
+  }
+
+  async removeRecurring(name: string): Promise<boolean> {
+    return this.#do.recurring.remove(this.#database, name);
+  }
+
+  async recurring({ due, now }: Request<'recurring'>): Promise<Recurring[]> {
+    return this.#do.recurring.list(this.#database, due, now);
+  }
+
+  async advanceRecurring({ name, from, next }: Request<'advanceRecurring'>): Promise<boolean> {
+    return this.#do.recurring.advance(this.#database, name, from, next);
+  }
+
+  async time(now: number | undefined): Promise<number> {
+    return this.#do.housekeep.time(this.#database, now);
+  }
+
+  async queues(): Promise<string[]> {
+    return this.#do.configure.queues(this.#database);
+  }
+
+  async configuration(queue: string): Promise<QueueConfiguration> {
+    return this.#do.configure.configuration(this.#database, queue);
+  }
+
+  async configure(queue: string, change: Partial<QueueConfiguration>): Promise<QueueConfiguration> {
+    return this.#do.configure.configure(this.#database, queue, change);
+  }
+
+  async watch(queues: readonly string[], onHint: (queue: string) => void): Promise<() => Promise<void>> {
+    return this.#wake.watch(queues, onHint);
+  }
+
+  async ready({ queues, now }: Request<'ready'>): Promise<string[]> {
+    return this.#do.housekeep.ready(this.#database, queues, now);
+  }
+
+  async housekeep({ now }: Request<'housekeep'>) {
+    const { moved, nextDueMs, woken } = await this.#do.housekeep.housekeep(this.#database, now);
+    for (const queue of woken) this.#wake.hint(queue);
+    return { moved, nextDueMs };
+  }
+
+  /** Settles a batch; what somebody held in that moment is tried again alone, a few times. */
+  async #settled<Lease>(
+    {
+      queue,
+      leases,
+      transaction,
+      now,
+    }: { queue: string; leases: readonly Lease[]; transaction?: unknown; now: number | undefined },
+    settle: (leases: readonly Lease[]) => Promise<Settled[]>,
+  ): Promise<LeaseOutcome[]> {
+    if (leases.length === 0) return [];
+    const settled = await settle(leases);
+    for (const [place, { outcome }] of settled.entries()) {
+      for (
+        let pauseMs = 2;
+        pauseMs <= busyPauseMsMax && settled[place]!.outcome.kind === 'busy';
+        pauseMs *= 3
+      ) {
+        if (outcome.kind === 'busy') await pause(pauseMs);
+        settled[place] = (await settle([leases[place]!]))[0]!;
+      }
+    }
+    if (transaction === undefined) this.#publishSettled(queue, settled, now);
+    return settled.map(({ outcome }) => outcome);
+  }
+
+  #publishSettled(queue: string, settled: readonly Settled[], now: number | undefined): void {
+    if (settled.some(({ outcome }) => outcome.kind === 'done' && outcome.state === 'pending'))
+      this.#wake.hint(queue);
+    this.#publish(() =>
+      settled.flatMap(({ outcome, change }) => {
+        if (outcome.kind !== 'done' || !change) return [];
+        const { id, version, state } = outcome;
+        return [
+          {
+            ...change,
+            queue,
+            id,
+            version,
+            from: 'running',
+            to: state,
+            at: atOf(now),
+            incarnation: change.seq,
+          },
+        ];
+      }),
+    );
+  }
+
+  #publishEnqueued(
+    queue: string,
+    messages: Request<'enqueue'>['messages'],
+    outcomes: readonly (EnqueueOutcome & { readonly seq?: string })[],
+    now: number | undefined,
+  ): void {
+    this.#publish(() =>
+      outcomes.flatMap((outcome, place) => {
+        if (outcome.kind !== 'enqueued' || outcome.seq === undefined) return [];
+        const { metadata } = messages[place]!;
+        const incarnation = outcome.seq;
+        return [
+          {
+            queue,
+            id: outcome.id,
+            version: 1,
+            from: undefined,
+            to: outcome.state,
+            at: atOf(now),
+            attempt: 0,
+            metadata,
+            incarnation,
+          },
+        ];
+      }),
+    );
+  }
+
+  #publishDequeued(messages: Awaited<ReturnType<QueueStore['dequeue']>>): void {
+    this.#publish(() =>
+      messages.map(({ queue, id, version, attempts, metadata, startedAt, leaseToken }) => {
+        const incarnation = leaseToken.slice(leaseToken.lastIndexOf('.') + 1);
+        const from: MessageState = 'pending';
+        return {
+          queue,
+          id,
+          version,
+          from,
+          to: 'running',
+          at: startedAt!,
+          attempt: attempts,
+          metadata,
+          incarnation,
+        };
+      }),
+    );
+  }
+
+  #publish(makeEvents: () => MessageEvent[]): void {
+    if (this.#listeners.size === 0) return;
+    const events = makeEvents();
+    if (events.length > 0) for (const listener of this.#listeners) listener(events);
+  }
+}
+
+const busyPauseMsMax = 100;
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** The moment an event is told with: the store's in tests, and near enough otherwise; the stored history is exact. */
+const atOf = (now: number | undefined): number => now ?? Date.now();
