@@ -78,7 +78,8 @@ interface SweptWork extends WorkMessage {
 }
 
 function messagesOf({ post, lane, batches }: OverdueFanOut): SweptWork[] {
-  if (batches === undefined) return [{ ...fanOutMessage(post, lane), run: (context) => fanOut(context, post) }];
+  if (batches === undefined)
+    return [{ ...fanOutMessage(post, lane), run: (context) => fanOut(context, post) }];
   return batches.slice(0, sweepMax).map((batch) => ({
     ...batchMessage(post, batch),
     run: (context) => fanOutBatch(context, { post, batch }),

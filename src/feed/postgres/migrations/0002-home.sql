@@ -10,7 +10,7 @@ declare
   answer bigint;
 begin
   select count(*) into reposts from (
-    select 1 from {{schema}}.posts r where r.repost_of = p_post and r.deleted_at is null limit 101) some;
+    select 1 from {{schema}}.posts r where r.repost_of = p_post and r.deleted_at is null limit 101) few;
   if reposts <= 100 then
     select r.id into answer
     from {{schema}}.posts r join {{schema}}.accounts a on a.number = r.author and a.erased_at is null
