@@ -125,10 +125,6 @@ export interface Account {
 
 export type AuthorMode = 'push' | 'pull';
 
-export interface AccountPage {
-  readonly accounts: readonly Account[];
-}
-
 /** Followers, followees, blocks or mutes of an account. */
 export interface RelationPage {
   readonly accounts: readonly { readonly id: string; readonly since: number }[];
@@ -147,6 +143,11 @@ export interface Post {
   readonly mode: AuthorMode;
   /** True when every follower's timeline has it, or none is going to. */
   readonly fanOutDone: boolean;
+}
+
+export interface PostPage {
+  /** Newest first. */
+  readonly posts: readonly Post[];
 }
 
 export type EntrySource = 'own' | 'pushed' | 'pulled' | 'overdue' | 'store';

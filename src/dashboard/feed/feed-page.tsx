@@ -1,17 +1,18 @@
-/** Where the feed begins: pick the reader whose home to look at, by id or from the most followed accounts. */
+/** Where the feed begins: pick the reader whose home to look at, by id or from those who posted lately. */
 import { call } from '../api.js';
-import type { AccountPage } from '../api-types.js';
-import { formatCount } from '../format.js';
+import type { Post, PostPage } from '../api-types.js';
+import { formatAgo, formatCount } from '../format.js';
 import { EmptyNotice, LoadingNotice, ProblemNotice } from '../notice.js';
 import { useResource } from '../resource.js';
 import { formatRoute } from '../route.js';
 import { ReaderPicker } from './reader-picker.js';
 
-const accountsShown = '25';
+/** As many as the API gives in one page. */
+const postsRead = '100';
 
 export function FeedPage() {
-  const accounts = useResource<AccountPage>('accounts', (signal) =>
-    call('/v1/accounts', { query: { order: 'followers', limit: accountsShown }, signal }),
+  const posts = useResource<PostPage>('posts', (signal) =>
+    call('/v1/posts', { query: { limit: postsRead }, signal }),
   );
   return (
     <>
@@ -21,59 +22,73 @@ export function FeedPage() {
         follow, mute and block as them.
       </p>
       <ReaderPicker />
-      <section aria-labelledby="feed-accounts">
-        <h2 id="feed-accounts">Most followed</h2>
-        {accounts.problem !== undefined && (
-          <ProblemNotice problem={accounts.problem} onRetry={() => void accounts.reload()} />
+      <section aria-labelledby="feed-authors">
+        <h2 id="feed-authors">Posted lately</h2>
+        {posts.problem !== undefined && (
+          <ProblemNotice problem={posts.problem} onRetry={() => void posts.reload()} />
         )}
-        {accounts.value === undefined ? (
-          accounts.loading && <LoadingNotice what="accounts" />
+        {posts.value === undefined ? (
+          posts.loading && <LoadingNotice what="the newest posts" />
         ) : (
-          <Accounts page={accounts.value} />
+          <Authors posts={posts.value.posts} />
         )}
       </section>
     </>
   );
 }
 
-function Accounts({ page }: { readonly page: AccountPage }) {
-  if (page.accounts.length === 0) {
+function Authors({ posts }: { readonly posts: readonly Post[] }) {
+  if (posts.length === 0) {
     return (
-      <EmptyNotice title="No account yet.">
-        The demo world makes some while it loads; your program makes them by PUT /v1/accounts/ID.
+      <EmptyNotice title="Nobody has posted yet.">
+        An account is made by PUT /v1/accounts/ID, a post by POST /v1/posts.
       </EmptyNotice>
     );
   }
+  const nowMs = Date.now();
   return (
-    <div class="table-frame" role="region" aria-label="Accounts, scrolls sideways" tabIndex={0}>
-      <table class="narrow">
+    <div class="table-frame" role="region" aria-label="Authors, scrolls sideways" tabIndex={0}>
+      <table>
         <thead>
           <tr>
             <th scope="col">Account</th>
+            <th scope="col">Last post</th>
             <th scope="col" class="number">
-              Followers
-            </th>
-            <th scope="col" class="number">
-              Follows
+              Of the last {formatCount(posts.length)}
             </th>
             <th scope="col">Its posts are</th>
           </tr>
         </thead>
         <tbody>
-          {page.accounts.map((account) => (
-            <tr key={account.id}>
+          {byAuthor(posts).map(({ newest, count }) => (
+            <tr key={newest.author}>
               <th scope="row">
-                <a href={formatRoute({ page: 'home', account: account.id, cursor: undefined })}>
-                  {account.id}
+                <a href={formatRoute({ page: 'home', account: newest.author, cursor: undefined })}>
+                  {newest.author}
                 </a>
               </th>
-              <td class="number">{formatCount(account.followers)}</td>
-              <td class="number">{formatCount(account.followees)}</td>
-              <td>{account.mode === 'pull' ? 'pulled at read' : 'pushed to timelines'}</td>
+              <td>{formatAgo(newest.createdAt, nowMs)}</td>
+              <td class="number">{formatCount(count)}</td>
+              <td>{newest.mode === 'pull' ? 'pulled at read' : 'pushed to timelines'}</td>
             </tr>
           ))}
         </tbody>
       </table>
     </div>
   );
+}
+
+interface Author {
+  readonly newest: Post;
+  readonly count: number;
+}
+
+/** Newest first, as the posts are. */
+function byAuthor(posts: readonly Post[]): readonly Author[] {
+  const authors = new Map<string, Author>();
+  for (const post of posts) {
+    const known = authors.get(post.author);
+    authors.set(post.author, { newest: known?.newest ?? post, count: (known?.count ?? 0) + 1 });
+  }
+  return [...authors.values()];
 }
