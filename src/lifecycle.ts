@@ -18,7 +18,7 @@ export function composeComponents(components: readonly Component[], { deadlineMs
   const stopAll = async (deadlineMs: number): Promise<void> => {
     const endsAtMs = performance.now() + deadlineMs;
     const errors: unknown[] = [];
-    for (const component of started.reverse()) {
+    for (const component of started.toReversed()) {
       try {
         await component.stop({ deadlineMs: Math.max(0, endsAtMs - performance.now()) });
       } catch (error) {

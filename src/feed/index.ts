@@ -2,8 +2,16 @@ export type * from './account.js';
 export { createFeed } from './create-feed.js';
 export type { FeedConfiguration } from './configuration.js';
 export { parseEdgeList } from './edge-list.js';
-export { feedErrors } from './errors.js';
+export { feedError, feedErrors } from './errors.js';
 export type * from './feed.js';
+export {
+  generatedAccount,
+  generateFollows,
+  type GraphOptions,
+  type GraphShape,
+  quantilesOf,
+  seededRandom,
+} from './generate-graph.js';
 export type * from './home.js';
 export { feedMetrics, type FeedMetricName } from './metrics.js';
 export type * from './operate.js';

@@ -63,7 +63,7 @@ export function createLive(): Live {
       };
     },
     close() {
-      for (const end of [...closers]) end();
+      for (const end of closers) end();
     },
   };
 }

@@ -27,13 +27,19 @@ export interface Answer {
 export async function call(address: string, method: string, path: string, body?: unknown): Promise<Answer> {
   const response = await fetch(`${address}${path}`, {
     method,
-    ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    ...(body === undefined
+      ? {}
+      : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
   });
   const text = await response.text();
   return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
 }
 
-export async function until<T>(what: string, probe: () => Promise<T | undefined | false>, timeoutMs = 60_000): Promise<T> {
+export async function until<T>(
+  what: string,
+  probe: () => Promise<T | undefined | false>,
+  timeoutMs = 60_000,
+): Promise<T> {
   const endsAtMs = performance.now() + timeoutMs;
   for (;;) {
     const found = await probe();
@@ -43,8 +49,14 @@ export async function until<T>(what: string, probe: () => Promise<T | undefined 
   }
 }
 
-export function runHeadgate(args: readonly string[], env: Readonly<Record<string, string>> = {}): HeadgateProcess {
-  const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
+export function runHeadgate(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): HeadgateProcess {
+  const child = spawn(process.execPath, [main, ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
+  });
   const killWithParent = (): void => void child.kill('SIGKILL');
   process.once('exit', killWithParent);
   let output = '';
@@ -55,7 +67,8 @@ export function runHeadgate(args: readonly string[], env: Readonly<Record<string
     return (code ?? signal) as number | string;
   });
   const running = (): void => {
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`headgate ended early:\n${output}`);
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Error(`headgate ended early:\n${output}`);
   };
   const address = (): Promise<string> =>
     until('the listening line', async () => {

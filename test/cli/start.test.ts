@@ -19,7 +19,16 @@ afterEach(async () => {
 });
 
 function start(...args: string[]): HeadgateProcess {
-  const started = runHeadgate(['start', '--port', '0', '--data', join(folder, 'data'), '--rate', '0', ...args]);
+  const started = runHeadgate([
+    'start',
+    '--port',
+    '0',
+    '--data',
+    join(folder, 'data'),
+    '--rate',
+    '0',
+    ...args,
+  ]);
   processes.push(started);
   return started;
 }
@@ -71,7 +80,8 @@ describe('headgate start', () => {
   it('ends on Ctrl-C while it loads, and goes on loading at the next start', async () => {
     const file = join(folder, 'follows.txt');
     const edges: string[] = [];
-    for (let follower = 0; follower < 3_000; follower += 1) for (let step = 1; step <= 40; step += 1) edges.push(`${follower} ${(follower + step) % 3_000}`);
+    for (let follower = 0; follower < 3_000; follower += 1)
+      for (let step = 1; step <= 40; step += 1) edges.push(`${follower} ${(follower + step) % 3_000}`);
     await writeFile(file, `${edges.join('\n')}\n`);
     const first = start('--follows', file);
     const address = await first.address();
@@ -118,11 +128,18 @@ describe('SIGKILL in the middle of a fan-out', () => {
     const second = start();
     const again = await second.ready();
     const homeIds = async (index: number) =>
-      (await call(again, 'GET', `/v1/accounts/f${index}/home`)).body.items.map((item: { id: string; why: { source: string } }) => item.id);
-    await until('the end of the fan-out', async () => (await call(again, 'GET', `/v1/posts/${posted.body.id}`)).body.fanOutDone === true);
+      (await call(again, 'GET', `/v1/accounts/f${index}/home`)).body.items.map(
+        (item: { id: string; why: { source: string } }) => item.id,
+      );
+    await until(
+      'the end of the fan-out',
+      async () => (await call(again, 'GET', `/v1/posts/${posted.body.id}`)).body.fanOutDone === true,
+    );
     const wrong: number[] = [];
     for (let from = 0; from < followers; from += 50) {
-      const pages = await Promise.all(Array.from({ length: Math.min(50, followers - from) }, (_, offset) => homeIds(from + offset)));
+      const pages = await Promise.all(
+        Array.from({ length: Math.min(50, followers - from) }, (_, offset) => homeIds(from + offset)),
+      );
       pages.forEach((ids, offset) => {
         if (ids.length !== 1 || ids[0] !== posted.body.id) wrong.push(from + offset);
       });

@@ -26,9 +26,15 @@ describe('a post', () => {
     const own = await server.call('GET', `/v1/accounts/${author}/home`);
     expect(own.body.items.map((item: { id: string }) => item.id)).toContain(posted.body.id);
     await expect
-      .poll(async () => (await server.call('GET', `/v1/accounts/${follower}/home`)).body.items.map((item: { text: string }) => item.text), {
-        timeout: 50_000,
-      })
+      .poll(
+        async () =>
+          (await server.call('GET', `/v1/accounts/${follower}/home`)).body.items.map(
+            (item: { text: string }) => item.text,
+          ),
+        {
+          timeout: 50_000,
+        },
+      )
       .toEqual(['hello']);
   });
 
@@ -36,7 +42,12 @@ describe('a post', () => {
     const author = await account('keyed');
     const first = await server.call('POST', '/v1/posts', { author, text: 'once', key: 'k1' });
     const again = await server.call('POST', '/v1/posts', { author, text: 'once', key: 'k1' });
-    const byHeader = await server.call('POST', '/v1/posts', { author, text: 'once' }, { 'idempotency-key': 'k1' });
+    const byHeader = await server.call(
+      'POST',
+      '/v1/posts',
+      { author, text: 'once' },
+      { 'idempotency-key': 'k1' },
+    );
     expect([first.status, again.status, byHeader.status]).toEqual([201, 200, 200]);
     expect([again.body.id, byHeader.body.id]).toEqual([first.body.id, first.body.id]);
   });
@@ -52,7 +63,8 @@ describe('a post', () => {
   it('keeps all digits of its id and sorts by it', async () => {
     const author = await account('prolific');
     const ids: string[] = [];
-    for (let index = 0; index < 5; index += 1) ids.push((await server.call('POST', '/v1/posts', { author, text: `${index}` })).body.id);
+    for (let index = 0; index < 5; index += 1)
+      ids.push((await server.call('POST', '/v1/posts', { author, text: `${index}` })).body.id);
     expect(ids.every((id) => /^\d{19}$/.test(id))).toBe(true);
     const home = await server.call('GET', `/v1/accounts/${author}/home?limit=5`);
     expect(home.body.items.map((item: { id: string }) => item.id)).toEqual(ids.toReversed());
@@ -62,11 +74,15 @@ describe('a post', () => {
 describe('home', () => {
   it('is walked towards older by next and back by previous, each post once', async () => {
     const author = await account('walker');
-    for (let index = 0; index < 7; index += 1) await server.call('POST', '/v1/posts', { author, text: `${index}` });
+    for (let index = 0; index < 7; index += 1)
+      await server.call('POST', '/v1/posts', { author, text: `${index}` });
     const texts: string[] = [];
     let after: string | undefined;
     do {
-      const page = await server.call('GET', `/v1/accounts/${author}/home?limit=3${after ? `&after=${path(after)}` : ''}`);
+      const page = await server.call(
+        'GET',
+        `/v1/accounts/${author}/home?limit=3${after ? `&after=${path(after)}` : ''}`,
+      );
       texts.push(...page.body.items.map((item: { text: string }) => item.text));
       after = page.body.next;
     } while (after);
@@ -75,7 +91,18 @@ describe('home', () => {
 });
 
 describe('ids in paths', () => {
-  const ids = ['with space', 'slash/es', 'percent%25', '100%', '😀 emoji', 'ünï', '?query#hash', '..', 'a'.repeat(128), '😀'.repeat(64)];
+  const ids = [
+    'with space',
+    'slash/es',
+    'percent%25',
+    '100%',
+    '😀 emoji',
+    'ünï',
+    '?query#hash',
+    '..',
+    'a'.repeat(128),
+    '😀'.repeat(64),
+  ];
   it.each(ids)('may be %j', async (id) => {
     const made = await server.call('PUT', `/v1/accounts/${path(id).replaceAll('.', '%2E')}`);
     expect([made.status, made.body.id]).toEqual([201, id]);
@@ -88,43 +115,157 @@ describe('ids in paths', () => {
 
 describe('bad input', () => {
   const json = { 'content-type': 'application/json' };
-  const cases: readonly [string, { method: string; path: string; body?: string; headers?: Record<string, string> }, { status: number; code: string; field: string }][] = [
-    ['an unknown account', { method: 'GET', path: '/v1/accounts/nobody/home' }, { status: 404, code: 'account-unknown', field: 'reader' }],
-    ['an unknown author', { method: 'POST', path: '/v1/posts', body: '{"author":"nobody","text":"x"}' }, { status: 404, code: 'account-unknown', field: 'author' }],
-    ['a negative limit', { method: 'GET', path: '/v1/accounts/ann/home?limit=-1' }, { status: 422, code: 'invalid-input', field: 'limit' }],
-    ['a limit that is no number', { method: 'GET', path: '/v1/accounts/ann/home?limit=many' }, { status: 422, code: 'invalid-input', field: 'limit' }],
-    ['a limit over the maximum', { method: 'GET', path: '/v1/accounts/ann/home?limit=101' }, { status: 422, code: 'invalid-input', field: 'limit' }],
-    ['an unknown parameter', { method: 'GET', path: '/v1/accounts/ann/home?limits=3' }, { status: 422, code: 'invalid-input', field: 'limits' }],
-    ['broken JSON', { method: 'POST', path: '/v1/posts', body: '{"author":' }, { status: 400, code: 'invalid-json', field: 'body' }],
-    ['an empty body', { method: 'POST', path: '/v1/posts', body: '' }, { status: 400, code: 'invalid-json', field: 'body' }],
-    ['a missing author', { method: 'POST', path: '/v1/posts', body: '{"text":"x"}' }, { status: 422, code: 'invalid-input', field: 'author' }],
-    ['an author that is no string', { method: 'POST', path: '/v1/posts', body: '{"author":5,"text":"x"}' }, { status: 422, code: 'invalid-input', field: 'author' }],
-    ['an unknown field', { method: 'POST', path: '/v1/posts', body: '{"author":"ann","txt":"x"}' }, { status: 422, code: 'invalid-input', field: 'txt' }],
-    ['a garbled cursor', { method: 'GET', path: '/v1/accounts/ann/home?after=garbled' }, { status: 422, code: 'cursor-invalid', field: 'after' }],
-    ['a body of 10 MB', { method: 'POST', path: '/v1/posts', body: JSON.stringify({ author: 'ann', text: 'x'.repeat(10_000_000) }) }, { status: 413, code: 'body-too-large', field: 'body' }],
-    ['an id with NUL', { method: 'PUT', path: '/v1/accounts/a%00b' }, { status: 422, code: 'invalid-input', field: 'id' }],
-    ['an author with NUL', { method: 'POST', path: '/v1/posts', body: '{"author":"a\\u0000b","text":"x"}' }, { status: 422, code: 'invalid-input', field: 'author' }],
-    ['a lone surrogate in a body', { method: 'POST', path: '/v1/posts', body: '{"author":"a\\ud800","text":"x"}' }, { status: 422, code: 'invalid-input', field: 'author' }],
-    ['a lone surrogate in a text', { method: 'POST', path: '/v1/posts', body: '{"author":"ann","text":"a\\ud800"}' }, { status: 422, code: 'invalid-input', field: 'text' }],
-    ['a lone surrogate in a path', { method: 'PUT', path: '/v1/accounts/a%ED%A0%80' }, { status: 400, code: 'invalid-url', field: 'path' }],
-    ['a broken escape in a path', { method: 'GET', path: '/v1/accounts/%zz/home' }, { status: 400, code: 'invalid-url', field: 'path' }],
-    ['an id of 129 characters', { method: 'PUT', path: `/v1/accounts/${'a'.repeat(129)}` }, { status: 422, code: 'invalid-input', field: 'id' }],
-    ['an empty batch', { method: 'POST', path: '/v1/queues/q/messages', body: '{"messages":[]}' }, { status: 422, code: 'invalid-input', field: 'messages' }],
-    ['a priority that is no integer', { method: 'POST', path: '/v1/queues/q/messages', body: '{"messages":[{"payload":1,"priority":1.5}]}' }, { status: 422, code: 'invalid-input', field: 'messages[0].priority' }],
-    ['a negative count', { method: 'POST', path: '/v1/queues/q/dequeue', body: '{"count":-1}' }, { status: 422, code: 'invalid-input', field: 'count' }],
-    ['a body that is no JSON type', { method: 'POST', path: '/v1/posts', body: 'a=b', headers: { 'content-type': 'text/plain' } }, { status: 415, code: 'unsupported-media-type', field: 'content-type' }],
+  const cases: readonly [
+    string,
+    { method: string; path: string; body?: string; headers?: Record<string, string> },
+    { status: number; code: string; field: string },
+  ][] = [
+    [
+      'an unknown account',
+      { method: 'GET', path: '/v1/accounts/nobody/home' },
+      { status: 404, code: 'account-unknown', field: 'reader' },
+    ],
+    [
+      'an unknown author',
+      { method: 'POST', path: '/v1/posts', body: '{"author":"nobody","text":"x"}' },
+      { status: 404, code: 'account-unknown', field: 'author' },
+    ],
+    [
+      'a negative limit',
+      { method: 'GET', path: '/v1/accounts/ann/home?limit=-1' },
+      { status: 422, code: 'invalid-input', field: 'limit' },
+    ],
+    [
+      'a limit that is no number',
+      { method: 'GET', path: '/v1/accounts/ann/home?limit=many' },
+      { status: 422, code: 'invalid-input', field: 'limit' },
+    ],
+    [
+      'a limit over the maximum',
+      { method: 'GET', path: '/v1/accounts/ann/home?limit=101' },
+      { status: 422, code: 'invalid-input', field: 'limit' },
+    ],
+    [
+      'an unknown parameter',
+      { method: 'GET', path: '/v1/accounts/ann/home?limits=3' },
+      { status: 422, code: 'invalid-input', field: 'limits' },
+    ],
+    [
+      'broken JSON',
+      { method: 'POST', path: '/v1/posts', body: '{"author":' },
+      { status: 400, code: 'invalid-json', field: 'body' },
+    ],
+    [
+      'an empty body',
+      { method: 'POST', path: '/v1/posts', body: '' },
+      { status: 400, code: 'invalid-json', field: 'body' },
+    ],
+    [
+      'a missing author',
+      { method: 'POST', path: '/v1/posts', body: '{"text":"x"}' },
+      { status: 422, code: 'invalid-input', field: 'author' },
+    ],
+    [
+      'an author that is no string',
+      { method: 'POST', path: '/v1/posts', body: '{"author":5,"text":"x"}' },
+      { status: 422, code: 'invalid-input', field: 'author' },
+    ],
+    [
+      'an unknown field',
+      { method: 'POST', path: '/v1/posts', body: '{"author":"ann","txt":"x"}' },
+      { status: 422, code: 'invalid-input', field: 'txt' },
+    ],
+    [
+      'a garbled cursor',
+      { method: 'GET', path: '/v1/accounts/ann/home?after=garbled' },
+      { status: 422, code: 'cursor-invalid', field: 'after' },
+    ],
+    [
+      'a body of 10 MB',
+      {
+        method: 'POST',
+        path: '/v1/posts',
+        body: JSON.stringify({ author: 'ann', text: 'x'.repeat(10_000_000) }),
+      },
+      { status: 413, code: 'body-too-large', field: 'body' },
+    ],
+    [
+      'an id with NUL',
+      { method: 'PUT', path: '/v1/accounts/a%00b' },
+      { status: 422, code: 'invalid-input', field: 'id' },
+    ],
+    [
+      'an author with NUL',
+      { method: 'POST', path: '/v1/posts', body: '{"author":"a\\u0000b","text":"x"}' },
+      { status: 422, code: 'invalid-input', field: 'author' },
+    ],
+    [
+      'a lone surrogate in a body',
+      { method: 'POST', path: '/v1/posts', body: '{"author":"a\\ud800","text":"x"}' },
+      { status: 422, code: 'invalid-input', field: 'author' },
+    ],
+    [
+      'a lone surrogate in a text',
+      { method: 'POST', path: '/v1/posts', body: '{"author":"ann","text":"a\\ud800"}' },
+      { status: 422, code: 'invalid-input', field: 'text' },
+    ],
+    [
+      'a lone surrogate in a path',
+      { method: 'PUT', path: '/v1/accounts/a%ED%A0%80' },
+      { status: 400, code: 'invalid-url', field: 'path' },
+    ],
+    [
+      'a broken escape in a path',
+      { method: 'GET', path: '/v1/accounts/%zz/home' },
+      { status: 400, code: 'invalid-url', field: 'path' },
+    ],
+    [
+      'an id of 129 characters',
+      { method: 'PUT', path: `/v1/accounts/${'a'.repeat(129)}` },
+      { status: 422, code: 'invalid-input', field: 'id' },
+    ],
+    [
+      'an empty batch',
+      { method: 'POST', path: '/v1/queues/q/messages', body: '{"messages":[]}' },
+      { status: 422, code: 'invalid-input', field: 'messages' },
+    ],
+    [
+      'a priority that is no integer',
+      { method: 'POST', path: '/v1/queues/q/messages', body: '{"messages":[{"payload":1,"priority":1.5}]}' },
+      { status: 422, code: 'invalid-input', field: 'messages[0].priority' },
+    ],
+    [
+      'a negative count',
+      { method: 'POST', path: '/v1/queues/q/dequeue', body: '{"count":-1}' },
+      { status: 422, code: 'invalid-input', field: 'count' },
+    ],
+    [
+      'a body that is no JSON type',
+      { method: 'POST', path: '/v1/posts', body: 'a=b', headers: { 'content-type': 'text/plain' } },
+      { status: 415, code: 'unsupported-media-type', field: 'content-type' },
+    ],
   ];
 
   it.each(cases)('%s is refused by name', async (_name, call, expected) => {
     await account('ann');
-    const answer = await server.raw(call.method, call.path, call.body, call.headers ?? (call.body === undefined ? {} : json));
+    const answer = await server.raw(
+      call.method,
+      call.path,
+      call.body,
+      call.headers ?? (call.body === undefined ? {} : json),
+    );
     expect(answer.headers.get('content-type')).toContain('application/problem+json');
     expect({ status: answer.status, code: answer.body.code, field: answer.body.field }).toEqual(expected);
   });
 
   it('leaves nothing half done', async () => {
     const author = await account('whole');
-    await server.raw('POST', '/v1/posts', JSON.stringify({ author, text: 'a\ud800' }).replace('\ud800', '\\ud800'), json);
+    await server.raw(
+      'POST',
+      '/v1/posts',
+      JSON.stringify({ author, text: 'a\ud800' }).replace('\ud800', '\\ud800'),
+      json,
+    );
     expect((await server.call('GET', `/v1/accounts/${author}/home`)).body.items).toEqual([]);
   });
 });
@@ -140,16 +281,28 @@ describe('a queue over HTTP', () => {
     const { body } = await server.call('POST', '/v1/queues/jobs/dequeue', {});
     expect(body.messages.map((message: { id: string }) => message.id)).toEqual(['sooner']);
     const [message] = body.messages;
-    const complete = (leaseToken: string) => server.call('POST', '/v1/queues/jobs/messages/sooner/complete', { leaseToken, result: 'done' });
+    const complete = (leaseToken: string) =>
+      server.call('POST', '/v1/queues/jobs/messages/sooner/complete', { leaseToken, result: 'done' });
     expect((await complete('not the token')).body.code).toBe('lease-lost');
     expect((await complete(message.leaseToken)).body.state).toBe('completed');
-    expect((await server.call('GET', '/v1/queues/jobs/messages/sooner')).body).toMatchObject({ state: 'completed', result: 'done', attempts: 1 });
-    expect((await server.call('GET', '/v1/queues/jobs/depth')).body).toMatchObject({ pending: 1, running: 0 });
+    expect((await server.call('GET', '/v1/queues/jobs/messages/sooner')).body).toMatchObject({
+      state: 'completed',
+      result: 'done',
+      attempts: 1,
+    });
+    expect((await server.call('GET', '/v1/queues/jobs/depth')).body).toMatchObject({
+      pending: 1,
+      running: 0,
+    });
   });
 
   it('answers each message of a batch by itself', async () => {
     const { body } = await server.call('POST', '/v1/queues/mixed/messages', {
-      messages: [{ id: 'good', payload: 1 }, { id: 'bad\u0000id', payload: 1 }, { id: 'good', payload: 2 }],
+      messages: [
+        { id: 'good', payload: 1 },
+        { id: 'bad\u0000id', payload: 1 },
+        { id: 'good', payload: 2 },
+      ],
     });
     expect(body.messages).toMatchObject([
       { id: 'good', created: true, state: 'pending' },

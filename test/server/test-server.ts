@@ -19,7 +19,9 @@ export interface TestServer {
   stop(): Promise<void>;
 }
 
-export async function startTestServer(options: Partial<Pick<ServerOptions, 'apiKeys'>> = {}): Promise<TestServer> {
+export async function startTestServer(
+  options: Partial<Pick<ServerOptions, 'apiKeys'>> = {},
+): Promise<TestServer> {
   const database = testServers().at(-1);
   if (!database) throw new Error('no PostgreSQL was found for the tests');
   const prometheus = createPrometheus({ processMetrics: false });
@@ -43,7 +45,11 @@ export async function startTestServer(options: Partial<Pick<ServerOptions, 'apiK
   const address = server.address();
 
   const raw: TestServer['raw'] = async (method, path, body, headers = {}) => {
-    const response = await fetch(`${address}${path}`, { method, headers, ...(body === undefined ? {} : { body }) });
+    const response = await fetch(`${address}${path}`, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body }),
+    });
     const text = await response.text();
     const isJson = (response.headers.get('content-type') ?? '').includes('json');
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };

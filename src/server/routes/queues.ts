@@ -147,7 +147,7 @@ export const queueRoutes: RegisterRoutes = async (app, { parts }) => {
       },
     },
     async ({ params: { queue }, query }) => {
-      const where = whereOf(query as Record<string, unknown>, ['state', 'limit', 'after']);
+      const where = whereOf(query, ['state', 'limit', 'after']);
       return parts.queue().list(queue, {
         state: query.state ?? 'pending',
         where,
