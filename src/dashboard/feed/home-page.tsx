@@ -9,6 +9,7 @@ import { announce } from '../announce.js';
 import { formatCount } from '../format.js';
 import { goTo } from '../navigation.js';
 import { LoadingNotice, ProblemNotice } from '../notice.js';
+import { usePageTurn } from '../page-turn.js';
 import { useResource } from '../resource.js';
 import { formatRoute, type HomeCursor } from '../route.js';
 import { openStream } from '../stream.js';
@@ -63,6 +64,7 @@ function Reading({ account, cursor, onChange }: HomePageProps & { readonly onCha
   /** Counts the changes made here, so that the lists at the side are read again. */
   const [changes, setChanges] = useState(0);
   const news = useNews(account);
+  const top = usePageTurn(JSON.stringify(cursor) ?? '');
 
   const showNewest = async (): Promise<void> => {
     news.clear();
@@ -91,20 +93,22 @@ function Reading({ account, cursor, onChange }: HomePageProps & { readonly onCha
             New posts are there. Show them
           </button>
         )}
-        {home.problem !== undefined && (
-          <ProblemNotice problem={home.problem} onRetry={() => void home.reload()} />
-        )}
-        {home.value === undefined ? (
-          home.loading && <LoadingNotice what="home" />
-        ) : (
-          <HomeList
-            reader={account}
-            cursor={cursor}
-            home={home.value}
-            onChange={reloadAll}
-            onNewest={showNewest}
-          />
-        )}
+        <div ref={top} tabIndex={-1} role="group" aria-label="Posts" class="list">
+          {home.problem !== undefined && (
+            <ProblemNotice problem={home.problem} onRetry={() => void home.reload()} />
+          )}
+          {home.value === undefined ? (
+            home.loading && <LoadingNotice what="home" />
+          ) : (
+            <HomeList
+              reader={account}
+              cursor={cursor}
+              home={home.value}
+              onChange={reloadAll}
+              onNewest={showNewest}
+            />
+          )}
+        </div>
       </section>
       <Relations account={account} changes={changes} onChange={reloadAll} />
     </div>

@@ -6,6 +6,7 @@ import type { Depth, MessagePage, QueueConfiguration, QueueDetail } from '../api
 import { formatCount, formatSeconds } from '../format.js';
 import { goTo } from '../navigation.js';
 import { EmptyNotice, LoadingNotice, ProblemNotice } from '../notice.js';
+import { usePageTurn } from '../page-turn.js';
 import { useRepeated, useResource } from '../resource.js';
 import { formatRoute, messageStates, type MessageState, type Route } from '../route.js';
 import { MessageTable } from './message-table.js';
@@ -28,6 +29,7 @@ export function QueuePage(route: QueueRoute) {
       signal,
     }),
   );
+  const top = usePageTurn(after ?? '');
   useRepeated(() => void depth.reload(), depthEveryMs);
   const problem = detail.problem ?? depth.problem;
   return (
@@ -44,17 +46,19 @@ export function QueuePage(route: QueueRoute) {
         <h2 id="queue-messages">Messages</h2>
         <WhereFilter where={where} onChange={(next) => goTo({ ...route, where: next, after: undefined })} />
         <StateTabs route={route} depth={depth.value} />
-        {messages.problem !== undefined && (
-          <ProblemNotice problem={messages.problem} onRetry={() => void messages.reload()} />
-        )}
-        {messages.value === undefined ? (
-          messages.loading && <LoadingNotice what="messages" />
-        ) : (
-          <>
-            <MessageList route={route} page={messages.value} onChange={messages.reload} />
-            <Paging route={route} next={messages.value.next} onRefresh={messages.reload} />
-          </>
-        )}
+        <div ref={top} tabIndex={-1} role="group" aria-label={`Messages, ${state}`} class="list">
+          {messages.problem !== undefined && (
+            <ProblemNotice problem={messages.problem} onRetry={() => void messages.reload()} />
+          )}
+          {messages.value === undefined ? (
+            messages.loading && <LoadingNotice what="messages" />
+          ) : (
+            <>
+              <MessageList route={route} page={messages.value} onChange={messages.reload} />
+              <Paging route={route} next={messages.value.next} onRefresh={messages.reload} />
+            </>
+          )}
+        </div>
       </section>
     </>
   );
