@@ -104,8 +104,10 @@ async function applyNext(database: Database, plan: Plan): Promise<Migration | un
     await transaction.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
       `headgate migrate ${plan.schema}`,
     ]);
+    // IF NOT EXISTS would ask for the right to make a schema even where an administrator has made it.
+    const { rows } = await transaction.query('select 1 where to_regnamespace($1) is not null', [plan.schema]);
+    if (rows.length === 0) await transaction.script(`create schema ${plan.schema}`);
     await transaction.script(`
-      create schema if not exists ${plan.schema};
       create table if not exists ${plan.schema}.migrations (
         number integer primary key,
         name text not null,
