@@ -108,12 +108,17 @@ export async function loadWorld({
 
   const startedMs = performance.now();
   const sampler = createSampler();
-  const progress = await feed.importFollows(sampler.watch(source.pairs()), {
-    signal,
-    onProgress: () =>
-      onProgress({ stage: `loading ${source.unit}`, done: source.done(), total: source.total }),
-  });
-  if (signal.aborted) return undefined;
+  let progress: ImportProgress;
+  try {
+    progress = await feed.importFollows(sampler.watch(source.pairs()), {
+      signal,
+      onProgress: () =>
+        onProgress({ stage: `loading ${source.unit}`, done: source.done(), total: source.total }),
+    });
+  } catch (error) {
+    if (signal.aborted) return undefined;
+    throw error;
+  }
   const sample = sampler.sample();
   if (!sample) throw invalidInput('--follows', demo.followsFile, 'a file with at least one follow');
   await writeWorldRecord(dataFolder, { source: source.name, loaded: true, sample });
