@@ -80,6 +80,7 @@ function buildApp(options: ServerOptions, live: Live): FastifyInstance {
     routerOptions: { maxParamLength: paramCharactersMax },
     frameworkErrors: (error, request, reply) => problemHandler(log)(error, request, reply),
   });
+  app.removeContentTypeParser('text/plain');
   useValidators(app);
   app.setErrorHandler(problemHandler(log));
   app.setNotFoundHandler((request) => {

