@@ -56,16 +56,11 @@ export async function preparePeers(): Promise<string> {
   return stdout.trim();
 }
 
-/** Compiles the package into lab/peers/dist/headgate, with its SQL files. */
+/** Compiles the queue and the ground into dist/headgate of this folder, with their SQL files. */
 async function compile(): Promise<void> {
   const target = join(folder, 'dist/headgate');
   await mkdir(target, { recursive: true });
-  await run(join(root, 'node_modules/.bin/tsc'), [
-    '-p',
-    join(root, 'tsconfig.build.json'),
-    '--outDir',
-    target,
-  ]);
+  await run(join(root, 'node_modules/.bin/tsc'), ['-p', join(folder, 'tsconfig.json')]);
   const source = join(root, 'src');
   for (const entry of await readdir(source, { withFileTypes: true, recursive: true })) {
     if (!entry.isFile() || !/\.(sql|lua)$/.test(entry.name)) continue;

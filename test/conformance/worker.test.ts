@@ -1,5 +1,5 @@
 /** What a worker promises, on every store that can be opened here. */
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import {
   createQueue,
   createWorker,
@@ -14,7 +14,7 @@ import {
 import { atOnce, disturbedStore, gate, pause, until } from '../faults/worker/harness.js';
 import { queuesUnderTest } from '../faults/worker/stores.js';
 
-describe.each(queuesUnderTest())('a worker on $name', ({ open }) => {
+describe.each(queuesUnderTest())('a worker on $name', ({ open, close }) => {
   let queue: Queue | undefined;
   const workers: Worker[] = [];
 
@@ -23,6 +23,8 @@ describe.each(queuesUnderTest())('a worker on $name', ({ open }) => {
     await queue?.stop();
     queue = undefined;
   });
+
+  afterAll(close);
 
   async function openQueue(): Promise<Queue> {
     queue = await open();

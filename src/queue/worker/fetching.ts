@@ -89,8 +89,13 @@ export class Fetcher {
     let idle = ledger.sharedFree() * settings.callSize - waiting.size - this.#askedShared;
     const ahead = prefetchTarget(rate, settings.prefetch);
     if (idle <= 0 && idle + ahead < ahead / 4) return;
-    const candidates = this.sources.filter((source) => source.state !== 'empty' && source.calls < 2);
-    for (const [source, wanted] of shareOut(candidates, idle + ahead)) {
+    const shares = shareOut({
+      sources: this.sources,
+      count: idle + ahead,
+      slots: settings.slots,
+      canAsk: (source) => source.calls === 0 || (source.calls === 1 && idle + ahead >= secondCallLeast),
+    });
+    for (const [source, wanted] of shares) {
       const count = Math.min(
         messagesPerCall,
         source.mayPrefetch(settings.clock) ? wanted : Math.min(wanted, idle),
@@ -135,7 +140,7 @@ export class Fetcher {
     const { source, lane, count } = request;
     let call = 0;
     if (lane === undefined) {
-      call = source.ask();
+      call = source.ask(count);
       this.#askedShared += count;
     } else {
       lane.asked = count;

@@ -28,7 +28,10 @@ export class Source {
   #knownUpTo = 0;
   /** Unknown until the store has told; taken for exclusive until then. */
   exclusive: boolean | undefined;
-  credit = 0;
+  /** Messages asked for and not refused by an answer, by weight: whoever has least is next. */
+  served = 0;
+  /** False from an empty answer until the queue takes part again. */
+  joined = false;
   #prefetchOffUntilMs = 0;
   #typeAskedAtMs = Number.NEGATIVE_INFINITY;
 
@@ -52,21 +55,28 @@ export class Source {
     }
   }
 
+  servedFor(shares: ReadonlyMap<Source, number>): number {
+    return this.served + (shares.get(this) ?? 0) / this.weight;
+  }
+
   /** Answers the number of the call. */
-  ask(): number {
+  ask(count: number): number {
     this.calls += 1;
     this.#asked += 1;
+    this.served += count / this.weight;
     return this.#asked;
   }
 
   answered(request: { readonly call: number; readonly asked: number; readonly got: number }): void {
     const { call, asked, got } = request;
     this.calls -= 1;
+    this.served -= (asked - got) / this.weight;
     if (got > 0) {
       this.state = got >= asked ? 'full' : 'maybe';
       this.#knownUpTo = Math.max(this.#knownUpTo, call);
     } else if (call > this.#knownUpTo) {
       this.state = 'empty';
+      this.joined = false;
       for (const lane of this.lanes) lane.maybe = false;
     }
   }
@@ -88,26 +98,47 @@ export class Source {
   }
 }
 
+/** Steps in which a count is divided: fine enough to be fair, few enough to cost nothing. */
+const stepsMost = 64;
+
 /**
- * Divides `count` among the sources in turn and in proportion to their weights (smooth weighted round robin: the one with
- * the greatest credit gets the next, so that small counts are fair over time too).
+ * Divides `count` among the sources that may have something, in turn and in proportion to their weights: the one that has
+ * had least for its weight is next. One whose call is on its way cannot take more; the others may get ahead of it by about
+ * one round of all slots, so that it is neither waited for long nor left behind.
  */
-export function shareOut(sources: readonly Source[], count: number): Map<Source, number> {
+export function shareOut(request: {
+  readonly sources: readonly Source[];
+  readonly count: number;
+  readonly slots: number;
+  readonly canAsk: (source: Source) => boolean;
+}): Map<Source, number> {
+  const { count, slots, canAsk } = request;
   const shares = new Map<Source, number>();
+  const sources = request.sources.filter((source) => source.state !== 'empty');
   const [only] = sources;
   if (only === undefined || count <= 0) return shares;
-  if (sources.length === 1) return shares.set(only, count);
-  const weights = sources.reduce((total, source) => total + source.weight, 0);
-  const rounds = Math.floor(count / 100);
-  if (rounds > 0) {
-    for (const source of sources) shares.set(source, Math.floor((source.weight / weights) * rounds * 100));
-  }
-  let left = count - [...shares.values()].reduce((total, share) => total + share, 0);
-  for (; left > 0; left -= 1) {
-    for (const source of sources) source.credit += source.weight;
-    const next = sources.reduce((best, source) => (source.credit > best.credit ? source : best));
-    next.credit -= weights;
-    shares.set(next, (shares.get(next) ?? 0) + 1);
+  joinIn(sources);
+  if (sources.length === 1) return canAsk(only) ? shares.set(only, count) : shares;
+  const ahead = slots / sources.reduce((total, source) => total + source.weight, 0);
+  const step = Math.ceil(count / stepsMost);
+  for (let left = count; left > 0; left -= step) {
+    const least = Math.min(...sources.map((source) => source.servedFor(shares)));
+    const next = sources
+      .filter((source) => canAsk(source) && source.servedFor(shares) <= least + ahead)
+      .reduce<Source | undefined>((best, source) => {
+        return best === undefined || source.servedFor(shares) < best.servedFor(shares) ? source : best;
+      }, undefined);
+    if (next === undefined) return shares;
+    shares.set(next, (shares.get(next) ?? 0) + Math.min(step, left));
   }
   return shares;
+}
+
+/** A queue that was empty does not catch up on what it did not need. */
+function joinIn(sources: readonly Source[]): void {
+  const least = Math.min(...sources.filter(({ joined }) => joined).map(({ served }) => served));
+  for (const source of sources) {
+    if (!source.joined && Number.isFinite(least)) source.served = Math.max(source.served, least);
+    source.joined = true;
+  }
 }

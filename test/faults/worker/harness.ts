@@ -90,6 +90,8 @@ export interface QueueUnderTest {
   readonly name: string;
   /** A queue on an empty store, started; `stop` ends both. */
   open(): Promise<Queue>;
+  /** Ends what all queues of a file share. */
+  close(): Promise<void>;
 }
 
 export const memoryQueue: QueueUnderTest = {
@@ -99,6 +101,7 @@ export const memoryQueue: QueueUnderTest = {
     await queue.start();
     return queue;
   },
+  close: async () => {},
 };
 
 /** Retry without delay, so that tests wait for nothing. */
