@@ -1,0 +1,13 @@
+export { createNotify, type Notify } from './notify.js';
+export { createSandboxProvider, type SandboxOptions } from './providers/sandbox.js';
+export { defineKinds } from './kinds.js';
+export type { AnyKind, DataOf, Guarantee, KindDefinition, KindPolicy, KindTable, Priority } from './kinds.js';
+export type { Duration } from './duration.js';
+export type * from './notification.js';
+export type * from './provider.js';
+export type { NotifyOptions, NotifyTimings } from './options.js';
+export type { NotifyWorkerOptions } from './worker.js';
+export type { TemplateFields, Templates } from './templates.js';
+export type * from './store.js';
+export { notifyErrors } from './errors.js';
+export { notifyMetrics, type NotifyMetric } from './metrics.js';

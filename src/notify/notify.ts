@@ -1,0 +1,259 @@
+/**
+ * Notifications, as callers see them: one door for sending, one worker that delivers, and what people may ask and change.
+ * Promises: no duplicate job; per kind at least once or at most once; nothing stuck; every loss and duplicate counted.
+ */
+import type { Queryable } from '../database/index.js';
+import type { Component } from '../lifecycle.js';
+import { Deliverer } from './deliver.js';
+import { Door, type SendOptions } from './door.js';
+import { notifyError } from './errors.js';
+import { Kinds } from './kinds-in-force.js';
+import { policyOf, type AnyKind, type DataOf, type KindPolicy, type KindTable } from './kinds.js';
+import { notifyMetrics } from './metrics.js';
+import type {
+  Channel,
+  Content,
+  Delivery,
+  Destination,
+  JsonObject,
+  Ledger,
+  Notification,
+  SendOutcome,
+  SendRequest,
+} from './notification.js';
+import { resolveOptions, type NotifyOptions, type NotifySettings } from './options.js';
+import { parseDestination, parseLine } from './destination.js';
+import type { Receipt, ReceiptRequest } from './provider.js';
+import { ProviderSelection } from './selection.js';
+import { createSweep } from './sweep.js';
+import { createRenderer } from './templates.js';
+import { createNotifyWorker, type NotifyWorkerOptions } from './worker.js';
+
+export interface Notify<Table extends KindTable = KindTable> extends Component {
+  /**
+   * Accepts a notification once: the same user, kind and key answers the first one's id and state. With `transaction` it
+   * is accepted when that commits.
+   */
+  send<Name extends keyof Table & string>(
+    kind: Name,
+    request: SendRequest<DataOf<Table[Name]>>,
+    options?: { readonly transaction?: Queryable | undefined },
+  ): Promise<SendOutcome>;
+  /** Several of one kind in one transaction, answered in order; one that is refused refuses all. */
+  sendMany<Name extends keyof Table & string>(
+    kind: Name,
+    requests: readonly SendRequest<DataOf<Table[Name]>>[],
+    options?: { readonly transaction?: Queryable | undefined },
+  ): Promise<SendOutcome[]>;
+  /** Ends what waits of this key; what is being sent keeps its outcome. Answers the ids of deliveries that ended. */
+  cancel(request: {
+    readonly user: string;
+    readonly kind: string;
+    readonly key: string;
+    readonly transaction?: Queryable | undefined;
+  }): Promise<{ readonly canceled: readonly string[] }>;
+  /** With the readable history of each delivery. */
+  get(id: string): Promise<Notification | undefined>;
+  delivery(id: string): Promise<Delivery | undefined>;
+  /** What was accepted and what became of it; the parts sum up to the whole at every moment. */
+  ledger(options?: { readonly kind?: string }): Promise<Ledger>;
+  /** The message as a channel would show it; nothing is sent. */
+  preview(request: {
+    readonly kind: string;
+    readonly channel: Channel;
+    readonly data: JsonObject;
+    readonly locale?: string;
+  }): Promise<Content>;
+
+  /** The kinds in force. */
+  kinds(): Promise<KindPolicy[]>;
+  /** An operator's change, obeyed by every worker within seconds and kept over restarts. */
+  changeKind(name: string, change: Partial<AnyKind>): Promise<KindPolicy>;
+
+  /** Registers where a user can be reached; a renewed registration revives a retired one. */
+  putDestination(user: string, destination: Destination): Promise<void>;
+  deleteDestination(user: string, destination: Pick<Destination, 'channel' | 'address'>): Promise<boolean>;
+  /** Puts an address on the suppression list: bounced, complained, opted out. */
+  retire(destination: Pick<Destination, 'channel' | 'address'>, reason: string): Promise<void>;
+
+  /** A provider's own request to us. Answer its `status`: never an error for what we do not know. */
+  receive(
+    provider: string,
+    request: ReceiptRequest,
+  ): Promise<{ readonly status: 200 | 401; readonly matched: number }>;
+
+  /** What delivers. Several processes may run one each. */
+  worker(options?: NotifyWorkerOptions): Component;
+}
+
+export function createNotify<const Table extends KindTable>(options: NotifyOptions<Table>): Notify<Table> {
+  return new Engine(resolveOptions(options)) as unknown as Notify<Table>;
+}
+
+class Engine implements Notify {
+  readonly #settings: NotifySettings;
+  readonly #kinds: Kinds;
+  readonly #door: Door;
+  readonly #renderer = createRenderer();
+  readonly #metrics;
+
+  constructor(settings: NotifySettings) {
+    this.#settings = settings;
+    this.#kinds = new Kinds(settings);
+    this.#door = new Door(settings, this.#kinds, this.#renderer);
+    this.#metrics = settings.metrics(notifyMetrics);
+  }
+
+  get #now(): number | undefined {
+    return this.#settings.clock.storeNow();
+  }
+
+  async start(): Promise<void> {
+    const { store, database, policies } = this.#settings;
+    await store.start();
+    await store.putKinds(database, { policies, now: this.#now });
+    this.#kinds.forget();
+  }
+
+  async stop(options?: { deadlineMs?: number }): Promise<void> {
+    await this.#settings.store.stop(options);
+  }
+
+  async send(kind: string, request: SendRequest, options?: SendOptions): Promise<SendOutcome> {
+    const [outcome] = await this.#door.send(kind, [request], options);
+    return outcome as SendOutcome;
+  }
+
+  sendMany(kind: string, requests: readonly SendRequest[], options?: SendOptions): Promise<SendOutcome[]> {
+    return this.#door.send(kind, requests, options);
+  }
+
+  async cancel({
+    user,
+    kind,
+    key,
+    transaction,
+  }: {
+    readonly user: string;
+    readonly kind: string;
+    readonly key: string;
+    readonly transaction?: Queryable | undefined;
+  }) {
+    this.#kinds.definition(kind);
+    const { store, database } = this.#settings;
+    const canceled = await store.suppressWaiting(transaction ?? database, {
+      selection: { user, kind, key },
+      reason: 'canceled',
+      now: this.#now,
+    });
+    return { canceled };
+  }
+
+  get(id: string): Promise<Notification | undefined> {
+    return this.#settings.store.notification(this.#settings.database, id);
+  }
+
+  delivery(id: string): Promise<Delivery | undefined> {
+    return this.#settings.store.delivery(this.#settings.database, id);
+  }
+
+  ledger({ kind }: { readonly kind?: string } = {}): Promise<Ledger> {
+    return this.#settings.store.ledger(this.#settings.database, { kind });
+  }
+
+  preview(request: Parameters<Notify['preview']>[0]): Promise<Content> {
+    return this.#door.preview(request);
+  }
+
+  kinds(): Promise<KindPolicy[]> {
+    return this.#settings.store.kinds(this.#settings.database);
+  }
+
+  async changeKind(name: string, change: Partial<AnyKind>): Promise<KindPolicy> {
+    const { store, database } = this.#settings;
+    const { policy: present } = await this.#kinds.get(database, name);
+    const policy = policyOf(name, { ...definitionOf(present), ...change } as AnyKind);
+    await store.changeKind(database, { policy, now: this.#now });
+    this.#kinds.forget();
+    return policy;
+  }
+
+  async putDestination(user: string, destination: Destination): Promise<void> {
+    const { store, database } = this.#settings;
+    await store.putDestination(database, {
+      user: parseLine('user', user, 200),
+      destination: parseDestination('destination', destination),
+      now: this.#now,
+    });
+  }
+
+  deleteDestination(
+    user: string,
+    { channel, address }: Pick<Destination, 'channel' | 'address'>,
+  ): Promise<boolean> {
+    return this.#settings.store.deleteDestination(this.#settings.database, { user, channel, address });
+  }
+
+  async retire(destination: Pick<Destination, 'channel' | 'address'>, reason: string): Promise<void> {
+    const { channel, address } = destination;
+    await this.#settings.store.retire(this.#settings.database, {
+      channel,
+      address,
+      reason: parseLine('reason', reason, 200),
+      now: this.#now,
+    });
+  }
+
+  async receive(name: string, request: ReceiptRequest): Promise<{ status: 200 | 401; matched: number }> {
+    const provider = this.#settings.providers.find((one) => one.name === name);
+    if (provider?.parseReceipts === undefined)
+      throw notifyError('provider-unknown', `no provider "${name}" that gives receipts`, {
+        ids: { provider: name },
+      });
+    const parsed = await provider.parseReceipts(request);
+    if (parsed.kind === 'signature-invalid') return { status: 401, matched: 0 };
+    let matched = 0;
+    for (const receipt of parsed.receipts) if (await this.#take(name, receipt)) matched += 1;
+    return { status: 200, matched };
+  }
+
+  /** Answers whether a delivery was found. */
+  async #take(provider: string, receipt: Receipt): Promise<boolean> {
+    const { store, database, log } = this.#settings;
+    const taken = await store.receive(database, { provider, receipt, now: this.#now });
+    this.#metrics.add('headgate_notify_receipts_total', { provider, outcome: taken ? 'matched' : 'unknown' });
+    log.debug({ provider, delivery: taken?.delivery, status: receipt.status }, 'a receipt came');
+    return taken !== undefined;
+  }
+
+  worker(options: NotifyWorkerOptions = {}): Component {
+    const settings = this.#settings;
+    const selection = new ProviderSelection(settings);
+    return createNotifyWorker({
+      settings,
+      options,
+      selection,
+      deliverer: new Deliverer(settings, selection),
+      sweep: createSweep(settings),
+      policies: async () => (await this.#kinds.all(settings.database)).values(),
+      receive: async (provider, receipt) => void (await this.#take(provider, receipt)),
+    });
+  }
+}
+
+/** A policy as the definition that would give it. */
+function definitionOf(policy: KindPolicy): Omit<AnyKind, 'channels'> {
+  return {
+    delivery: policy.delivery,
+    deadline: policy.deadlineMs,
+    attemptsMax: policy.attemptsMax,
+    retryAfter: policy.retryAfterMs,
+    retryAfterMax: policy.retryAfterMaxMs,
+    priority: policy.priority,
+    floor: policy.floor,
+    required: policy.required,
+    secret: policy.secret,
+    changeProvider: policy.changeProvider,
+    keyKept: policy.keyKeptMs,
+  };
+}

@@ -1,0 +1,1 @@
+export { createPostgresNotifyStore, type PostgresNotifyStoreOptions } from './store.js';

@@ -1,0 +1,158 @@
+/**
+ * Takes a delivery for sending: of many that ask at once, one gets it. In the same statement everything is asked again
+ * that may have changed since the door: deadline, preferences, retired destinations, paused campaigns.
+ */
+import type { Queryable } from '../../../database/index.js';
+import type { JsonObject, Channel, Content, DeliveryState } from '../../notification.js';
+import type { Priority } from '../../kinds.js';
+import type { Claim, Now } from '../../store.js';
+import { nowSql } from '../time.js';
+
+interface ClaimRow extends Record<string, unknown> {
+  readonly verdict: 'claimed' | 'later' | 'expired' | 'suppressed' | 'ended';
+  readonly state: DeliveryState;
+  readonly notification: string;
+  readonly user_id: string;
+  readonly kind: string;
+  readonly channel: Channel;
+  readonly address: string;
+  readonly details: string | null;
+  readonly content: string | null;
+  readonly priority: Priority;
+  readonly attempt: number;
+  readonly attempts: number;
+  readonly created_at: string;
+  readonly time_left_ms: string;
+  readonly waited_ms: string;
+  readonly later_ms: string;
+  readonly chosen: string;
+  readonly pinned: string | null;
+}
+
+export interface ClaimInput {
+  readonly id: string;
+  readonly provider: string;
+  readonly alternative: string | undefined;
+  readonly timeoutMs: number;
+  readonly marginMs: number;
+  readonly now: Now;
+}
+
+/** How long a delivery of a paused campaign is left alone. */
+const pausedMs = 5_000;
+
+export function claim(schema: string) {
+  const text = `
+    with clock as materialized (select ${nowSql('$5')} as now),
+    held as materialized (
+      select d.id, d.notification, d.user_id, d.kind, d.channel, d.address, d.details, d.content, d.state, d.attempt,
+        d.attempts, d.pinned, d.run_after, d.sending_until, d.expires_at, d.created_at, d.campaign, k.priority, k.required, k.secret,
+        case
+          when d.pinned is null then $2
+          when not k.change_provider then d.pinned
+          when d.pinned = $2 then coalesce($6, $2)
+          else $2 end as chosen,
+        clock.now
+      from ${schema}.deliveries d join ${schema}.kinds k on k.name = d.kind cross join clock
+      where d.id = $1 for update of d),
+    judged as materialized (
+      select h.*, case
+          when h.state not in ('waiting', 'sending') then 'ended'
+          when h.state = 'sending' then 'later'
+          when h.expires_at <= h.now then 'expired'
+          when h.run_after > h.now then 'later'
+          when h.content is null then 'suppressed'
+          when exists (select 1 from ${schema}.campaigns c where c.id = h.campaign and c.state = 'canceled') then 'suppressed'
+          when exists (select 1 from ${schema}.campaigns c where c.id = h.campaign and c.state = 'paused') then 'later'
+          when not h.required and not coalesce((
+            select p.enabled from ${schema}.preferences p
+            where p.user_id = h.user_id and p.kind in (h.kind, '*') and p.channel in (h.channel, '*')
+            order by p.kind <> '*' desc, p.channel <> '*' desc limit 1), true) then 'suppressed'
+          when exists (
+            select 1 from ${schema}.retired r where r.channel = h.channel and r.address = h.address and not exists (
+              select 1 from ${schema}.destinations x where x.user_id = h.user_id and x.channel = h.channel
+                and x.address = h.address and x.registered_at > r.at)) then 'suppressed'
+          else 'claimed' end as verdict
+      from held h),
+    reasoned as materialized (
+      select j.*, case
+          when j.verdict = 'expired' then 'deadline passed'
+          when j.verdict <> 'suppressed' then null
+          when j.content is null then 'no content'
+          when exists (select 1 from ${schema}.campaigns c where c.id = j.campaign and c.state = 'canceled') then 'campaign canceled'
+          else coalesce((
+            select 'destination retired: ' || r.reason from ${schema}.retired r
+            where r.channel = j.channel and r.address = j.address), 'switched off by the user') end as reason
+      from judged j),
+    moved as (
+      update ${schema}.deliveries d set
+        state = case r.verdict when 'claimed' then 'sending' else r.verdict end,
+        reason = r.reason,
+        provider = case r.verdict when 'claimed' then r.chosen else d.provider end,
+        attempt = d.attempt + (r.verdict = 'claimed')::integer,
+        attempts = d.attempts + (r.verdict = 'claimed')::integer,
+        claimed_at = r.now,
+        sending_until = case r.verdict when 'claimed' then r.now + least($3::bigint, r.expires_at - r.now) + $4::bigint end,
+        sweep_at = r.now + least($3::bigint, r.expires_at - r.now) + $4::bigint,
+        finished_at = case r.verdict when 'claimed' then null else r.now end,
+        content = case when r.verdict <> 'claimed' and r.secret then null else d.content end
+      from reasoned r where d.id = r.id and r.verdict in ('claimed', 'expired', 'suppressed')),
+    erased as (
+      update ${schema}.notifications n set salt = null from reasoned r
+      where n.id = r.notification and r.secret and r.verdict in ('expired', 'suppressed')),
+    noted as (
+      insert into ${schema}.history (delivery, at, event, attempt, provider, detail)
+      select r.id, r.now, case r.verdict when 'claimed' then 'sending' else r.verdict end,
+        r.attempt + (r.verdict = 'claimed')::integer, case r.verdict when 'claimed' then r.chosen end, r.reason
+      from reasoned r where r.verdict in ('claimed', 'expired', 'suppressed'))
+    select r.verdict, r.state, r.notification, r.user_id, r.kind, r.channel, r.address, r.details, r.content, r.priority,
+      r.attempt, r.attempts, r.created_at, r.chosen, r.pinned, r.expires_at - r.now as time_left_ms, r.now - r.run_after as waited_ms,
+      case r.state when 'sending' then r.sending_until - r.now
+        else case when r.run_after > r.now then r.run_after - r.now else ${pausedMs} end end as later_ms
+    from reasoned r`;
+
+  return async (on: Queryable, input: ClaimInput): Promise<Claim> => {
+    const { rows } = await on.query<ClaimRow>(text, [
+      input.id,
+      input.provider,
+      input.timeoutMs,
+      input.marginMs,
+      input.now ?? null,
+      input.alternative ?? null,
+    ]);
+    return claimOf(input.id, rows[0]);
+  };
+}
+
+function claimOf(id: string, row: ClaimRow | undefined): Claim {
+  if (!row) return { kind: 'unknown' };
+  if (row.verdict === 'later') return { kind: 'later', afterMs: Math.max(1, Number(row.later_ms)) };
+  if (row.verdict !== 'claimed') {
+    const moved = row.verdict !== 'ended';
+    const state = row.verdict === 'ended' ? row.state : row.verdict;
+    return { kind: 'ended', state, kindName: row.kind, moved };
+  }
+  return {
+    kind: 'claimed',
+    attempt: row.attempt + 1,
+    timeLeftMs: Number(row.time_left_ms),
+    waitedMs: Number(row.waited_ms),
+    provider: row.chosen,
+    knowingDuplicate: row.pinned !== null && row.pinned !== row.chosen,
+    delivery: {
+      id,
+      notification: row.notification,
+      user: row.user_id,
+      kind: row.kind,
+      destination: {
+        channel: row.channel,
+        address: row.address,
+        ...(row.details !== null && { details: JSON.parse(row.details) as JsonObject }),
+      },
+      content: JSON.parse(row.content as string) as Content,
+      createdAt: Number(row.created_at),
+      attempts: row.attempts + 1,
+      priority: row.priority,
+    },
+  };
+}

@@ -1,0 +1,276 @@
+/**
+ * The port of notifications: what a store does. Inputs have been checked; the caller opens transactions and hands them
+ * in. Invariants: every move of a delivery is compare-and-set in one statement by the store's clock; an answer with
+ * another attempt's number moves nothing, unless it says that the message was sent; every call may be repeated.
+ *
+ * `now` is filled by tests only (see clock.ts).
+ */
+import type { Database, Queryable } from '../database/index.js';
+import type { Component } from '../lifecycle.js';
+import type { KindPolicy, Priority } from './kinds.js';
+import type {
+  Content,
+  Delivery,
+  DeliveryState,
+  DeliverySummary,
+  Destination,
+  HistoryEntry,
+  Ledger,
+  Notification,
+  ReceiptStatus,
+} from './notification.js';
+import type { AttemptOutcome, Receipt } from './provider.js';
+
+export type Now = number | undefined;
+
+export interface KindStore {
+  /** Writes the definitions of the code; rows that an operator has changed stay. */
+  putKinds(on: Queryable, input: { policies: readonly KindPolicy[]; now: Now }): Promise<void>;
+  /** An operator's change. Answers whether the kind is known. */
+  changeKind(on: Queryable, input: { policy: KindPolicy; now: Now }): Promise<boolean>;
+  kinds(on: Queryable): Promise<KindPolicy[]>;
+}
+
+export interface NewNotification {
+  readonly id: string;
+  readonly user: string;
+  readonly kind: string;
+  readonly key: string;
+  readonly purpose: string | undefined;
+  readonly origin: 'door' | 'digest' | 'campaign';
+  readonly salt: string;
+  readonly contentHash: string;
+  readonly keyKeptMs: number;
+}
+
+export interface KnownNotification {
+  readonly id: string;
+  /** Undefined: erased; nobody can tell any more whether the content is the same. */
+  readonly salt: string | undefined;
+  readonly contentHash: string;
+  readonly deliveries: readonly DeliverySummary[];
+}
+
+export interface NewDelivery {
+  readonly id: string;
+  readonly notification: string;
+  readonly user: string;
+  readonly kind: string;
+  readonly destination: Destination;
+  readonly route: string;
+  readonly content: Content;
+  readonly campaign: string | undefined;
+  /** Undefined: now. */
+  readonly runAfter: number | undefined;
+  readonly deadlineMs: number;
+  /** Set: the delivery has ended before it began. */
+  readonly suppressed: string | undefined;
+}
+
+export interface DoorStore {
+  /** Of each, its creation time, or undefined when its key was known. Waits for a transaction that holds the key. */
+  insertNotifications(
+    on: Queryable,
+    input: { notifications: readonly NewNotification[]; now: Now },
+  ): Promise<(number | undefined)[]>;
+  known(
+    on: Queryable,
+    input: { user: string; kind: string; key: string },
+  ): Promise<KnownNotification | undefined>;
+  insertDeliveries(
+    on: Queryable,
+    input: { deliveries: readonly NewDelivery[]; sweepMs: number; now: Now },
+  ): Promise<void>;
+}
+
+/** What became of asking for a delivery in order to send it. */
+export type Claim =
+  /** It is this caller's: `attempt` fences the answer. */
+  | {
+      readonly kind: 'claimed';
+      readonly attempt: number;
+      readonly timeLeftMs: number;
+      /** Since it was due. */
+      readonly waitedMs: number;
+      /** The provider to call: the asked one, the alternative, or the one that the delivery is bound to. */
+      readonly provider: string;
+      /** Another provider has an open outcome of this delivery: this attempt may be a duplicate, knowingly. */
+      readonly knowingDuplicate: boolean;
+      readonly delivery: ClaimedDelivery;
+    }
+  /** Not due, or another holds it: ask again after that time. */
+  | { readonly kind: 'later'; readonly afterMs: number }
+  /** It has ended, now or before. */
+  | {
+      readonly kind: 'ended';
+      readonly state: DeliveryState;
+      readonly kindName: string;
+      readonly moved: boolean;
+    }
+  | { readonly kind: 'unknown' };
+
+export interface ClaimedDelivery {
+  readonly id: string;
+  readonly notification: string;
+  readonly user: string;
+  readonly kind: string;
+  readonly destination: Destination;
+  readonly content: Content;
+  readonly createdAt: number;
+  readonly attempts: number;
+  readonly priority: Priority;
+}
+
+/** What a delivery became by the answer of an attempt. `runAfter` is set while it waits. */
+export interface Settled {
+  /** False: the row had moved on; the answer is in the history only. */
+  readonly moved: boolean;
+  readonly state: DeliveryState;
+  readonly reason: string | undefined;
+  readonly retryInMs: number | undefined;
+}
+
+/** Which waiting deliveries are meant: those of a key, of a purpose, or of a kind. */
+export interface WaitingSelection {
+  readonly user: string;
+  readonly kind: string;
+  readonly key?: string | undefined;
+  readonly purpose?: string | undefined;
+  /** Left alone. */
+  readonly exceptNotification?: string | undefined;
+}
+
+/** What is known of a user when something is to be sent. */
+export interface Person {
+  readonly locale: string | undefined;
+  readonly timeZone: string | undefined;
+  /** Local minutes of the day. */
+  readonly quiet: { readonly from: number; readonly until: number } | undefined;
+  readonly destinations: readonly RegisteredDestination[];
+}
+
+export interface RegisteredDestination extends Destination {
+  readonly registeredAt: number;
+  /** Why it is not called any more. */
+  readonly retired: string | undefined;
+}
+
+export interface PersonStore {
+  person(on: Queryable, user: string): Promise<Person>;
+  putUser(
+    on: Queryable,
+    input: {
+      user: string;
+      locale: string | undefined;
+      timeZone: string | undefined;
+      quiet: { from: number; until: number } | undefined;
+      now: Now;
+    },
+  ): Promise<void>;
+  putDestination(on: Queryable, input: { user: string; destination: Destination; now: Now }): Promise<void>;
+  deleteDestination(
+    on: Queryable,
+    input: { user: string; channel: string; address: string },
+  ): Promise<boolean>;
+  retire(on: Queryable, input: { channel: string; address: string; reason: string; now: Now }): Promise<void>;
+}
+
+export interface DeliverStore {
+  /** Ends what waits, with a reason; what is being sent keeps its outcome. Answers the ids. */
+  suppressWaiting(
+    on: Queryable,
+    input: { selection: WaitingSelection; reason: string; now: Now },
+  ): Promise<string[]>;
+  claim(
+    on: Queryable,
+    input: {
+      id: string;
+      provider: string;
+      /** Taken in place of `provider` when that one's last outcome is unknown and the kind allows a change. */
+      alternative: string | undefined;
+      timeoutMs: number;
+      marginMs: number;
+      now: Now;
+    },
+  ): Promise<Claim>;
+  /** `jitter` from 0 to 1 spreads retries. */
+  settle(
+    on: Queryable,
+    input: {
+      id: string;
+      attempt: number;
+      provider: string;
+      outcome: AttemptOutcome;
+      jitter: number;
+      /** Another provider can be tried now: what was not accepted waits for nothing. */
+      atOnce: boolean;
+      sweepMs: number;
+      now: Now;
+    },
+  ): Promise<Settled>;
+  /** Gives back what was claimed and not called: waits until `runAfter` (default: now), and the deadline moves along. */
+  hold(
+    on: Queryable,
+    input: {
+      id: string;
+      attempt: number;
+      reason: string;
+      runAfter: number | undefined;
+      sweepMs: number;
+      now: Now;
+    },
+  ): Promise<boolean>;
+  /** Settles what is left in `sending` past its time, as an attempt whose outcome nobody knows. */
+  settleLost(
+    on: Queryable,
+    input: { limit: number; jitter: number; sweepMs: number; now: Now },
+  ): Promise<Swept[]>;
+  /** Of those that wait: expires what has passed its deadline, and answers what should be woken again. */
+  wakeOverdue(on: Queryable, input: { limit: number; sweepMs: number; now: Now }): Promise<Swept[]>;
+}
+
+export interface Swept {
+  readonly id: string;
+  readonly kind: string;
+  readonly route: string;
+  readonly state: DeliveryState;
+  readonly priority: Priority;
+  readonly from: DeliveryState;
+  /** For those that wait. */
+  readonly wakeInMs: number;
+  readonly runAfter: number;
+}
+
+export interface ReceiptStore {
+  /** Answers the delivery that it belongs to, if any. */
+  receive(
+    on: Queryable,
+    input: { provider: string; receipt: Receipt; now: Now },
+  ): Promise<{ delivery: string; state: DeliveryState; receipt: ReceiptStatus; moved: boolean } | undefined>;
+  /** Joins receipts of the last `windowMs` whose delivery has turned up since. Answers how many. */
+  joinReceipts(database: Database, input: { limit: number; windowMs: number; now: Now }): Promise<number>;
+}
+
+export interface ReadStore {
+  notification(on: Queryable, id: string): Promise<Notification | undefined>;
+  delivery(on: Queryable, id: string): Promise<Delivery | undefined>;
+  history(on: Queryable, delivery: string): Promise<HistoryEntry[]>;
+  ledger(on: Queryable, input: { kind: string | undefined }): Promise<Ledger>;
+}
+
+export interface HousekeepingStore {
+  /** One bounded step: notifications past their key's time, old receipts. Answers how many rows went. */
+  purge(on: Queryable, input: { limit: number; receiptsKeptMs: number; now: Now }): Promise<number>;
+}
+
+export interface NotifyStore
+  extends Component,
+    KindStore,
+    DoorStore,
+    PersonStore,
+    DeliverStore,
+    ReceiptStore,
+    ReadStore,
+    HousekeepingStore {
+  readonly name: string;
+}
