@@ -11,4 +11,5 @@ export { type FolderHolder, type FolderLock, lockFolder, readFolderLock } from '
 export { type MigrateOptions, migrate, quoteSchema } from './migrate.js';
 export { openPglite, type PgliteDatabase, type PgliteOptions } from './pglite.js';
 export { openPostgres, type PostgresOptions } from './postgres.js';
+export { preparePgliteSeed } from './prepare-pglite-seed.js';
 export { isSqlError, SqlError } from './sql-error.js';

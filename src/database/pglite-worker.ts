@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { parentPort, workerData } from 'node:worker_threads';
+import { gunzipSync } from 'node:zlib';
 import { messages, PGlite, protocol } from '@electric-sql/pglite';
 import type { WorkerAnswer, WorkerRequest, WorkerResult, WorkerStart } from './pglite-messages.js';
 
@@ -23,7 +24,7 @@ const answer = (message: WorkerAnswer): void => port.postMessage(message);
 async function open({ folder, seedFile, sharedBuffersMb }: WorkerStart): Promise<PGlite> {
   const startParams = [...PGlite.defaultStartParams, '-c', `shared_buffers=${sharedBuffersMb}MB`];
   const make = async (dataDir?: string): Promise<PGlite> => {
-    const seed = seedFile === undefined ? undefined : { loadDataDir: new Blob([await readFile(seedFile)]) };
+    const seed = seedFile === undefined ? undefined : { loadDataDir: await readSeed(seedFile) };
     return PGlite.create({ ...(dataDir !== undefined && { dataDir }), ...seed, startParams });
   };
   if (folder === undefined) return make();
@@ -37,6 +38,12 @@ async function open({ folder, seedFile, sharedBuffersMb }: WorkerStart): Promise
   const database = await make(folder);
   await rm(mark);
   return database;
+}
+
+async function readSeed(file: string): Promise<Blob> {
+  const bytes = await readFile(file);
+  // PGlite would unpack it as well, in 1 s instead of 0.15 s.
+  return new Blob([file.endsWith('.gz') ? gunzipSync(bytes) : bytes]);
 }
 
 function resultOf(answers: readonly BackendMessage[]): WorkerResult {
@@ -65,16 +72,15 @@ const prepared = new Set<string>();
 type QueryRequest = Extract<WorkerRequest, { kind: 'query' }>;
 
 async function query(database: PGlite, { text, name = '', values }: QueryRequest): Promise<WorkerResult> {
-  const parse = serialize.parse({ name, text });
   const parts = [
     serialize.bind({ statement: name, values: [...values] }),
     serialize.describe({ type: 'P' }),
     serialize.execute({}),
     serialize.sync(),
   ];
-  if (name === '') return run(database, parse, ...parts);
+  if (name === '') return run(database, serialize.parse({ text }), ...parts);
   if (!prepared.has(name)) {
-    await run(database, parse, serialize.sync());
+    await run(database, serialize.parse({ name, text }), serialize.sync());
     prepared.add(name);
   }
   return run(database, ...parts);

@@ -18,6 +18,7 @@ import type {
   TransactionOptions,
 } from './database.js';
 import { type FolderLock, lockFolder } from './folder-lock.js';
+import { findBundledSeed } from './pglite-seed.js';
 import { PgliteThread } from './pglite-thread.js';
 import { retryStalePlan } from './statement-names.js';
 import { leftOpen, runTransaction, type Session, TransactionGuard } from './transaction.js';
@@ -26,7 +27,10 @@ import { Turnstile } from './turnstile.js';
 export interface PgliteOptions {
   /** The data folder, made if missing; `memory` keeps everything in memory and loses it with the process. */
   folder: string;
-  /** A tar file made by `dumpPglite`, to begin with when the folder is empty; saves some seconds of the first start. */
+  /**
+   * The packed files of a database to begin with when the folder is empty, made by `dump` or `preparePgliteSeed`. Default:
+   * an empty database that the package brings along.
+   */
   seedFile?: string;
   /** How long a call waits for the one connection before `database-busy`; default 10,000 ms. */
   acquireTimeoutMs?: number;
@@ -43,7 +47,7 @@ export interface PgliteDatabase extends Database {
   readonly driver: 'pglite';
   /** The lock on the folder, which can tell others the server's address; undefined in memory. */
   readonly folderLock: FolderLock | undefined;
-  /** The database files as a tar file, for `seedFile`. */
+  /** The database files as a tar archive, for `seedFile` (packed with gzip if its name ends with .gz). */
   dump(): Promise<Uint8Array>;
 }
 
@@ -56,7 +60,7 @@ export async function openPglite(options: PgliteOptions): Promise<PgliteDatabase
   try {
     const thread = await PgliteThread.start({
       folder: folder === undefined ? undefined : join(folder, 'postgres'),
-      seedFile: options.seedFile,
+      seedFile: options.seedFile ?? (await findBundledSeed()),
       sharedBuffersMb: options.sharedBuffersMb ?? 32,
     });
     return new EmbeddedDatabase({

@@ -1,11 +1,9 @@
 /**
- * The databases that a test run uses: one server for each PostgreSQL that is found, and the files of an empty embedded
- * database, made once and kept, because making them takes seconds.
+ * The servers that a test run uses: the one that DATABASE_URL names, or a throwaway one for each PostgreSQL that is
+ * found.
  */
-import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
-import { openPglite, openPostgres } from '../database/index.js';
+import { join } from 'node:path';
+import { openPostgres } from '../database/index.js';
 import { findPostgresBinaries, type PostgresKind } from './postgres-binaries.js';
 import { type PostgresServer, startPostgresServer } from './postgres-server.js';
 
@@ -67,26 +65,4 @@ async function readMajorVersion(connectionString: string): Promise<number> {
   } finally {
     await database.close();
   }
-}
-
-/** The seed of an empty embedded database: made when `folder` has none for the installed version. Answers the file. */
-export async function preparePgliteSeed(folder: string): Promise<string> {
-  const entry = createRequire(import.meta.url).resolve('@electric-sql/pglite');
-  const manifest = JSON.parse(await readFile(join(dirname(entry), '../package.json'), 'utf8')) as {
-    version: string;
-  };
-  const file = join(folder, `pglite-${manifest.version}.tar`);
-  const exists = await stat(file).then(
-    () => true,
-    () => false,
-  );
-  if (exists) return file;
-  const database = await openPglite({ folder: 'memory' });
-  const bytes = await database.dump();
-  await database.close();
-  await mkdir(dirname(file), { recursive: true });
-  const made = `${file}.${process.pid}`;
-  await writeFile(made, bytes);
-  await rename(made, file).catch(() => rm(made, { force: true }));
-  return file;
 }

@@ -4,7 +4,8 @@
  */
 import { fileURLToPath } from 'node:url';
 import type { TestProject } from 'vitest/node';
-import { preparePgliteSeed, type RunServer, startRunServers } from '../../src/testing/servers.js';
+import { preparePgliteSeed } from '../../src/database/index.js';
+import { type RunServer, startRunServers } from '../../src/testing/index.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
