@@ -1,7 +1,7 @@
 // Builds the package into dist: compiled modules, their SQL and Lua files beside them, and the dashboard.
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -23,6 +23,10 @@ for (const file of assets(join(root, 'src'))) {
   mkdirSync(dirname(target), { recursive: true });
   cpSync(file, target);
 }
+// an empty embedded database, so that the first start need not make one; kept in a cache between builds
+const { preparePgliteSeed } = await import('../dist/database/index.js');
+const seed = await preparePgliteSeed(join(root, 'node_modules', '.cache', 'headgate'));
+cpSync(seed, join(root, 'dist', 'database', basename(seed)));
 run(bin('vite'), ['build', '--config', 'src/dashboard/vite.config.ts', '--logLevel', 'warn']);
 if (!existsSync(join(root, 'dist', 'dashboard', 'index.html')))
   throw new Error('the dashboard was not built');

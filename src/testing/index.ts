@@ -8,4 +8,4 @@ export {
 export { findPostgresBinaries, type PostgresBinaries, type PostgresKind } from './postgres-binaries.js';
 export { type PostgresServer, type PostgresServerOptions, startPostgresServer } from './postgres-server.js';
 export { Proxy, type ProxyOptions, startProxy } from './proxy.js';
-export { preparePgliteSeed, type RunServer, type RunServers, startRunServers } from './servers.js';
+export { type RunServer, type RunServers, startRunServers } from './servers.js';
