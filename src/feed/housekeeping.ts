@@ -4,33 +4,60 @@
  */
 import type { FeedContext } from './context.js';
 import { fanOut, fanOutBatch } from './fan-out.js';
+import type { FeedOptions } from './options.js';
 import type { OverdueFanOut } from './store.js';
 import { batchMessage, fanOutMessage, feedQueues, type WorkMessage } from './work.js';
 
-const switchesPerStep = 100;
 const sweepMax = 100;
 
-/** Adds all waiting changes to the follower counts. */
-export async function foldAll({ database, store, options }: FeedContext): Promise<void> {
-  while ((await store.foldFollowers(database, { rowsMax: options.stepRowsMax })) >= options.stepRowsMax);
-}
-
-/** Switches authors whose follower count has crossed the threshold. */
-export async function switchModes({ database, store, options, metrics, now }: FeedContext): Promise<number> {
-  if (options.fanOut === 'pull') return 0;
+/** From how many followers on an author is pulled, and below how many pushed again; undefined: modes never change here. */
+function thresholdOf({ fanOut, threshold }: FeedOptions): FeedOptions['threshold'] | undefined {
   // Always pushed: no count is high enough for pull, and every one is low enough for push.
   const never = Number.MAX_SAFE_INTEGER;
-  const threshold = options.fanOut === 'push' ? { pullFrom: never, pushBelow: never } : options.threshold;
-  let switched = 0;
-  for (const account of await store.authorsToSwitch(database, { ...threshold, limit: switchesPerStep })) {
-    const mode = await database.transaction((transaction) =>
-      store.switchMode(transaction, { account, ...threshold, now: now() }),
-    );
-    if (mode === undefined) continue;
-    switched += 1;
-    metrics.add('headgate_feed_mode_switches_total', { mode });
+  if (fanOut === 'push') return { pullFrom: never, pushBelow: never };
+  return fanOut === 'pull' ? undefined : threshold;
+}
+
+/** Adds all waiting changes to the follower counts, and switches the authors that cross the threshold by that. */
+export async function foldFollowers(context: FeedContext): Promise<void> {
+  const { database, store, options } = context;
+  const threshold = thresholdOf(options);
+  const rowsMax = options.stepRowsMax;
+  for (;;) {
+    const bounds = threshold ?? { pullFrom: Number.MAX_SAFE_INTEGER, pushBelow: 0 };
+    const { taken, crossed } = await store.foldFollowers(database, { rowsMax, ...bounds });
+    for (const account of crossed) await switchMode(context, account);
+    if (taken < rowsMax) return;
   }
-  return switched;
+}
+
+/** Looks at a bounded number of authors, going round: thresholds change, and imports count without looking. */
+export async function sweepModes(context: FeedContext): Promise<boolean> {
+  const { database, store, options } = context;
+  const threshold = thresholdOf(options);
+  if (threshold === undefined) return true;
+  const from = await store.progress(database, 'modes');
+  const step = await store.authorsToSwitch(database, {
+    position: from,
+    ...threshold,
+    rowsMax: options.stepRowsMax,
+  });
+  for (const account of step.crossed) await switchMode(context, account);
+  const to = step.position ?? '0';
+  if (to !== from) await store.setProgress(database, { name: 'modes', position: to });
+  return step.position === undefined;
+}
+
+async function switchMode(
+  { database, store, options, metrics, now }: FeedContext,
+  account: string,
+): Promise<void> {
+  const threshold = thresholdOf(options);
+  if (threshold === undefined) return;
+  const mode = await database.transaction((transaction) =>
+    store.switchMode(transaction, { account, ...threshold, now: now() }),
+  );
+  if (mode !== undefined) metrics.add('headgate_feed_mode_switches_total', { mode });
 }
 
 /** Trims a bounded number of timelines, going round; answers whether the round has ended. */

@@ -6,40 +6,30 @@ import { invalidInput } from '../errors.js';
 import type { ImportProgress } from './account.js';
 import type { FeedContext } from './context.js';
 import type { Feed } from './feed.js';
-import { foldAll } from './housekeeping.js';
+import { sweepModes } from './housekeeping.js';
 import { accountId } from './validate.js';
 import { rebuildMessage } from './work.js';
 
 /** Pairs of one transaction, each of which becomes a row: some 100 ms on the embedded database. */
 const pairsPerBatch = 5_000;
 
-class Batch {
-  readonly #indexes = new Map<string, number>();
-  readonly #seen = new Set<number>();
-  readonly followers: number[] = [];
-  readonly followees: number[] = [];
+/** Numbers of accounts that an import remembers; beyond, it begins to learn them anew. Some 20 MB. */
+const numbersMax = 200_000;
 
-  get ids(): string[] {
-    return [...this.#indexes.keys()];
-  }
+interface Batch {
+  readonly pairs: (readonly [string, string])[];
+  readonly seen: Set<string>;
+}
 
-  /** False when the pair stands in the batch already. */
-  add(follower: string, followee: string): boolean {
-    const [from, to] = [this.#indexOf(follower), this.#indexOf(followee)];
-    const pair = from * 4 * pairsPerBatch + to;
-    if (this.#seen.has(pair)) return false;
-    this.#seen.add(pair);
-    this.followers.push(from);
-    this.followees.push(to);
-    return true;
-  }
+const emptyBatch = (): Batch => ({ pairs: [], seen: new Set() });
 
-  #indexOf(id: string): number {
-    const known = this.#indexes.get(id);
-    if (known !== undefined) return known;
-    this.#indexes.set(id, this.#indexes.size);
-    return this.#indexes.size - 1;
-  }
+/** False when the pair stands in the batch already. */
+function addPair({ pairs, seen }: Batch, pair: readonly [string, string]): boolean {
+  const key = `${pair[0]}\0${pair[1]}`;
+  if (seen.has(key)) return false;
+  seen.add(key);
+  pairs.push(pair);
+  return true;
 }
 
 type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
@@ -54,21 +44,24 @@ export function importFollowsMethod(context: FeedContext): Feed['importFollows']
       blocked: 0,
       accountsCreated: 0,
     };
-    let batch = new Batch();
+    const numbers = new Map<string, string>();
+    let batch = emptyBatch();
     const flush = async () => {
-      if (batch.followers.length > 0) await writeBatch(context, batch, progress);
-      batch = new Batch();
+      if (batch.pairs.length > 0) await writeBatch(context, { pairs: batch.pairs, numbers, progress });
+      batch = emptyBatch();
       onProgress?.({ ...progress });
     };
     for await (const pair of pairs) {
       progress.read += 1;
       const [follower, followee] = parsePair(pair, progress.read);
       if (follower === followee) progress.selfFollows += 1;
-      else if (!batch.add(follower, followee)) progress.known += 1;
-      if (batch.followers.length >= pairsPerBatch) await flush();
+      else if (!addPair(batch, [follower, followee])) progress.known += 1;
+      if (batch.pairs.length >= pairsPerBatch) await flush();
       if (signal?.aborted) throw signal.reason;
     }
     await flush();
+    // Modes follow the new counts at once, in as many steps as there are.
+    while (!(await sweepModes(context)));
     await context.store.analyze(context.database);
     return progress;
   };
@@ -85,23 +78,37 @@ function parsePair(pair: unknown, number: number): readonly [string, string] {
   ];
 }
 
-async function writeBatch(
-  context: FeedContext,
-  batch: Batch,
-  progress: Mutable<ImportProgress>,
-): Promise<void> {
+interface BatchToWrite {
+  readonly pairs: Batch['pairs'];
+  /** Known so far, by id. */
+  readonly numbers: Map<string, string>;
+  readonly progress: Mutable<ImportProgress>;
+}
+
+async function writeBatch(context: FeedContext, { pairs, numbers, progress }: BatchToWrite): Promise<void> {
   const { database, store } = context;
-  const { ids, followers, followees } = batch;
+  if (numbers.size > numbersMax) numbers.clear();
+  const unknown = [...new Set(pairs.flat())].filter((id) => !numbers.has(id));
+  if (unknown.length > 0) {
+    const learned = await store.accountNumbers(database, { ids: unknown, now: context.now() });
+    for (const [id, number] of learned.numbers) numbers.set(id, number);
+    progress.accountsCreated += learned.created;
+  }
+  const followers: string[] = [];
+  const followees: string[] = [];
+  for (const pair of pairs) {
+    const [follower, followee] = [numbers.get(pair[0]), numbers.get(pair[1])];
+    // An account that is being erased takes no follows.
+    if (follower === undefined || followee === undefined) continue;
+    followers.push(follower);
+    followees.push(followee);
+  }
   const written = await database.transaction(async (transaction) => {
-    const input = { ids, followers, followees, now: context.now() };
-    const written = await store.importFollows(transaction, input);
+    const written = await store.importFollows(transaction, { followers, followees, now: context.now() });
     if (written.dropped.length > 0) await context.enqueue(written.dropped.map(rebuildMessage), transaction);
     return written;
   });
   progress.created += written.created;
   progress.blocked += written.blocked;
-  progress.known += followers.length - written.created - written.blocked;
-  progress.accountsCreated += written.accountsCreated;
-  // Counts follow at once, so that the changes waiting to be added never pile up.
-  await foldAll(context);
+  progress.known += pairs.length - written.created - written.blocked;
 }

@@ -102,21 +102,29 @@ export interface GraphStore {
       limit: number;
     },
   ): Promise<AccountListEntry[]>;
+  /** Makes the accounts that do not exist; answers the numbers of all but the erased ones. */
+  accountNumbers(
+    on: Queryable,
+    input: { ids: readonly string[]; now: Now },
+  ): Promise<{ numbers: Map<string, AccountNumber>; created: number }>;
   /**
-   * Follows in bulk: pairs of indexes into `ids`, no pair twice. Makes accounts, locks the readers, and drops timelines
-   * of readers that follow somebody new; answers these.
+   * Follows in bulk, no pair twice. Locks the readers, and takes their timelines from those that follow somebody new;
+   * answers these.
    */
   importFollows(
     on: Queryable,
-    input: { ids: readonly string[]; followers: readonly number[]; followees: readonly number[]; now: Now },
-  ): Promise<{ created: number; blocked: number; accountsCreated: number; dropped: AccountNumber[] }>;
-  /** Adds up to `rowsMax` changes to follower counts; answers how many there were. */
-  foldFollowers(on: Queryable, input: { rowsMax: number }): Promise<number>;
-  /** Authors whose mode should change, up to `limit`. */
+    input: { followers: readonly AccountNumber[]; followees: readonly AccountNumber[]; now: Now },
+  ): Promise<{ created: number; blocked: number; dropped: AccountNumber[] }>;
+  /** Adds up to `rowsMax` changes to follower counts; answers how many, and the authors whose mode should change. */
+  foldFollowers(
+    on: Queryable,
+    input: { rowsMax: number; pullFrom: number; pushBelow: number },
+  ): Promise<{ taken: number; crossed: AccountNumber[] }>;
+  /** Authors whose mode should change, among a bounded number; answers where it stopped, undefined at the end. */
   authorsToSwitch(
     on: Queryable,
-    input: { pullFrom: number; pushBelow: number; limit: number },
-  ): Promise<AccountNumber[]>;
+    input: { position: string; pullFrom: number; pushBelow: number; rowsMax: number },
+  ): Promise<{ crossed: AccountNumber[]; position: string | undefined }>;
   /** Locks the author and changes the mode if that is still called for; answers the new mode. */
   switchMode(
     on: Queryable,

@@ -9,7 +9,7 @@ import { createWorker, type Worker } from '../queue/worker/index.js';
 import { createContext, type FeedConfiguration } from './configuration.js';
 import type { FeedContext } from './context.js';
 import { fanOut, fanOutBatch } from './fan-out.js';
-import { foldAll, reportLag, sweepFanOuts, switchModes, trimSome } from './housekeeping.js';
+import { foldFollowers, reportLag, sweepFanOuts, sweepModes, trimSome } from './housekeeping.js';
 import { backfill, forgetAuthor, rebuildIfNeeded } from './timeline-work.js';
 import { feedQueues, parseWork } from './work.js';
 
@@ -131,8 +131,8 @@ class Housekeeper {
 
   async round(): Promise<void> {
     const context = this.#context;
-    await foldAll(context);
-    await switchModes(context);
+    await foldFollowers(context);
+    await sweepModes(context);
     await sweepFanOuts(context);
     await trimSome(context);
     await reportLag(context);

@@ -18,12 +18,14 @@ export function authorModes(
     sums as (select account, sum(delta) as delta from taken group by account order by account),
     folded as (
       insert into ${schema}.authors as w (account, followers) select account, delta from sums order by account
-      on conflict (account) do update set followers = w.followers + excluded.followers)
-    select count(*) as taken from taken`;
-  const toSwitch = `
-    (select account from ${schema}.authors where mode = 'push' and followers >= $1 limit $3)
-    union all
-    (select account from ${schema}.authors where mode = 'pull' and followers < $2 limit $3)`;
+      on conflict (account) do update set followers = w.followers + excluded.followers
+      returning account, mode, followers)
+    select (select count(*) from taken) as taken, array(
+      select account from folded
+      where (mode = 'push' and followers >= $2) or (mode = 'pull' and followers < $3)) as crossed`;
+  const page = `
+    select account, (mode = 'push' and followers >= $2) or (mode = 'pull' and followers < $3) as crossed
+    from ${schema}.authors where account > $1 order by account limit $4`;
   const lock = `select mode from ${schema}.authors where account = $1 for update`;
   const change = `
     update ${schema}.authors w set
@@ -36,14 +38,22 @@ export function authorModes(
       and ((w.mode = 'push' and w.followers >= $2) or (w.mode = 'pull' and w.followers < $3))
     returning w.mode`;
   return {
-    async foldFollowers(on, { rowsMax }) {
-      const { rows } = await on.query<{ taken: string }>(fold, [rowsMax]);
-      return Number(rows[0]?.taken ?? 0);
+    async foldFollowers(on, { rowsMax, pullFrom, pushBelow }) {
+      const { rows } = await on.query<{ taken: string; crossed: string[] }>(fold, [
+        rowsMax,
+        pullFrom,
+        pushBelow,
+      ]);
+      return { taken: Number(rows[0]?.taken ?? 0), crossed: rows[0]?.crossed ?? [] };
     },
 
-    async authorsToSwitch(on, { pullFrom, pushBelow, limit }) {
-      const { rows } = await on.query<{ account: string }>(toSwitch, [pullFrom, pushBelow, limit]);
-      return rows.map(({ account }) => account);
+    async authorsToSwitch(on, { position, pullFrom, pushBelow, rowsMax }) {
+      const values = [position, pullFrom, pushBelow, rowsMax];
+      const { rows } = await on.query<{ account: string; crossed: boolean }>(page, values);
+      return {
+        crossed: rows.filter(({ crossed }) => crossed).map(({ account }) => account),
+        position: rows.length < rowsMax ? undefined : rows.at(-1)?.account,
+      };
     },
 
     async switchMode(on, { account, pullFrom, pushBelow, now }) {

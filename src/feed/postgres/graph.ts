@@ -7,7 +7,7 @@ import { nowSql } from './time.js';
 
 type Relations = Omit<
   GraphStore,
-  'listAccounts' | 'importFollows' | 'foldFollowers' | 'authorsToSwitch' | 'switchMode'
+  'listAccounts' | 'accountNumbers' | 'importFollows' | 'foldFollowers' | 'authorsToSwitch' | 'switchMode'
 >;
 
 export function graphOperations(schema: string): GraphStore {

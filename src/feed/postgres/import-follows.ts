@@ -1,72 +1,79 @@
-/** One bounded step of a bulk import of follows: accounts, follows, follower counts, timelines dropped. */
-import type { GraphStore } from '../store.js';
+/**
+ * One bounded step of a bulk import of follows: accounts, follows, follower counts, timelines dropped.
+ */
+import type { GraphStore, ReaderState } from '../store.js';
 import { nowSql } from './time.js';
 
-export function importFollows(schema: string): Pick<GraphStore, 'importFollows'> {
+export function importFollows(schema: string): Pick<GraphStore, 'accountNumbers' | 'importFollows'> {
   const createAccounts = `
     with made as (
       insert into ${schema}.accounts (id, created_at)
       select wanted.id, ${nowSql('$2')} from (select unnest($1::text[]) collate "C" as id order by 1) wanted
-      where not exists (select 1 from ${schema}.accounts a where a.id = wanted.id)
       on conflict (id) do nothing
-      returning number)
-    insert into ${schema}.readers (account) select number from made`;
-  // An erased account takes no new follows; its number is missing and its pairs are left out.
-  const numbers = `
-    select a.number from unnest($1::text[]) with ordinality as wanted (id, place)
-    left join ${schema}.accounts a on a.id = wanted.id and a.erased_at is null
-    order by wanted.place`;
-  const lock = `
-    select 1 from ${schema}.readers where account = any($1::bigint[]) order by account for update`;
+      returning id, number),
+    readers as (insert into ${schema}.readers (account) select number from made)
+    select id, number, true as made from made
+    union all
+    select a.id, a.number, false from ${schema}.accounts a where a.id = any($1::text[]) and a.erased_at is null`;
+  // A number may have been learned before the account was erased. A kept history becomes a follow again.
   const insert = `
-    with pairs as (select * from unnest($1::bigint[], $2::bigint[]) as p (follower, followee)),
-    barred as (
-      select p.follower, p.followee from pairs p
-      where exists (select 1 from ${schema}.blocks b where b.blocker = p.follower and b.blocked = p.followee)
-        or exists (select 1 from ${schema}.blocks b where b.blocker = p.followee and b.blocked = p.follower)),
+    with erased as materialized (select number from ${schema}.accounts where erased_at is not null),
     written as (
       insert into ${schema}.follows as f (follower, followee, created_at)
-      select p.follower, p.followee, ${nowSql('$3')} from pairs p
-      where not exists (select 1 from barred b where b.follower = p.follower and b.followee = p.followee)
+      select p.follower, p.followee, ${nowSql('$3')} from unnest($1::bigint[], $2::bigint[]) as p (follower, followee)
+      where not exists (select 1 from ${schema}.blocks b where b.blocker = p.follower and b.blocked = p.followee)
+        and not exists (select 1 from ${schema}.blocks b where b.blocker = p.followee and b.blocked = p.follower)
+        and not exists (select 1 from erased e where e.number = p.follower)
+        and not exists (select 1 from erased e where e.number = p.followee)
       on conflict (follower, followee) do update
         set generation = excluded.generation, created_at = excluded.created_at, pending = false, kept_until = null
         where f.kept_until is not null
       returning follower, followee),
     counted as (
-      insert into ${schema}.follower_deltas (account, delta)
-      select followee, count(*) from written group by followee),
-    dropped as (
-      update ${schema}.readers r set state = 'none', token = 0
-      where r.account in (select follower from written) and r.state in ('live', 'building')
-      returning r.account)
-    select (select count(*) from written) as created, (select count(*) from barred) as barred,
-      array(select account from dropped) as dropped`;
+      -- Added at once and not as changes: an import names each followee once a step and in order, so that two imports
+      -- wait for each other and never crosswise.
+      insert into ${schema}.authors as w (account, followers)
+      select followee, count(*) from written group by followee order by followee
+      on conflict (account) do update set followers = w.followers + excluded.followers)
+    select count(*) as created,
+      array(select distinct follower from written where follower = any($4::bigint[])) as changed
+    from written`;
+  const blockedAmong = `
+    select count(*) as blocked from unnest($1::bigint[], $2::bigint[]) as p (follower, followee)
+    where exists (select 1 from ${schema}.blocks b where b.blocker = p.follower and b.blocked = p.followee)
+      or exists (select 1 from ${schema}.blocks b where b.blocker = p.followee and b.blocked = p.follower)`;
+  const drop = `update ${schema}.readers set state = 'none', token = 0 where account = any($1::bigint[])`;
+  const lock = `
+    select account, state from ${schema}.readers where account = any($1::bigint[]) order by account for update`;
 
   return {
-    async importFollows(on, { ids, followers, followees, now }) {
-      const accountsCreated = (await on.query(createAccounts, [ids, now ?? null])).rowCount;
-      const { rows } = await on.query<{ number: string | null }>(numbers, [ids]);
-      const pairs = { followers: [] as string[], followees: [] as string[] };
-      for (const [place, followerIndex] of followers.entries()) {
-        const follower = rows[followerIndex]?.number;
-        const followee = rows[followees[place] ?? -1]?.number;
-        if (!follower || !followee) continue;
-        pairs.followers.push(follower);
-        pairs.followees.push(followee);
-      }
-      await on.query(lock, [[...new Set(pairs.followers)]]);
-      const answer = await on.query<{ created: string; barred: string; dropped: string[] }>(insert, [
-        pairs.followers,
-        pairs.followees,
+    async accountNumbers(on, { ids, now }) {
+      const { rows } = await on.query<{ id: string; number: string; made: boolean }>(createAccounts, [
+        ids,
         now ?? null,
       ]);
-      const row = answer.rows[0];
       return {
-        created: Number(row?.created ?? 0),
-        blocked: Number(row?.barred ?? 0),
-        accountsCreated,
-        dropped: row?.dropped ?? [],
+        numbers: new Map(rows.map(({ id, number }) => [id, number])),
+        created: rows.filter(({ made }) => made).length,
       };
+    },
+
+    async importFollows(on, { followers, followees, now }) {
+      const locked = await on.query<{ account: string; state: ReaderState }>(lock, [[...new Set(followers)]]);
+      const live = locked.rows.filter(({ state }) => state === 'live' || state === 'building');
+      const values = [followers, followees, now ?? null, live.map(({ account }) => account)];
+      const { rows } = await on.query<{ created: string; changed: string[] }>(insert, values);
+      const created = Number(rows[0]?.created ?? 0);
+      const dropped = rows[0]?.changed ?? [];
+      if (dropped.length > 0) await on.query(drop, [dropped]);
+      // Only what was not written can have been blocked.
+      const blocked =
+        created === followers.length
+          ? 0
+          : Number(
+              (await on.query<{ blocked: string }>(blockedAmong, [followers, followees])).rows[0]?.blocked,
+            );
+      return { created, blocked, dropped };
     },
   };
 }

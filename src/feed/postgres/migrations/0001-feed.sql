@@ -17,6 +17,7 @@ create table {{schema}}.accounts (
   -- Set: hidden from every read at once; the rows go in steps.
   erased_at bigint
 );
+create index accounts_erased on {{schema}}.accounts (number) where erased_at is not null;
 
 -- One row an account. Whoever changes what the account follows, or its timeline as a whole, locks this row first and
 -- reads in a later statement.
@@ -31,7 +32,8 @@ create table {{schema}}.readers (
   seen_at bigint not null default 0
 ) with (fillfactor = 80);
 
--- How an author's posts reach followers; no row means push, never switched, no follower counted.
+-- How an author's posts reach followers; no row means push, never switched, no follower counted. The count is in no index:
+-- an update of it then touches none.
 create table {{schema}}.authors (
   account bigint primary key,
   mode text not null default 'push' check (mode in ('push', 'pull')),
@@ -40,7 +42,7 @@ create table {{schema}}.authors (
   followers bigint not null default 0
 ) with (fillfactor = 80);
 create index authors_merged on {{schema}}.authors (account, pushed_since) where pushed_since > 0;
-create index authors_by_followers on {{schema}}.authors (mode, followers);
+create index authors_pulled on {{schema}}.authors (account) where mode = 'pull';
 
 -- Changes of follower counts, not yet added to authors.followers: a counter row that every follow updates would be a
 -- queue of its own.
