@@ -1,0 +1,336 @@
+/** The dashboard in a real browser against the real product: what a person sees, presses and is told. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { call, runHeadgate, until, type HeadgateProcess } from '../cli/headgate-process.js';
+import {
+  accessibilityFaults,
+  browserPath,
+  launchBrowser,
+  openPage,
+  sidewaysOverflow,
+  type WatchedPage,
+} from './browser.js';
+
+const withinMs = 10_000;
+/** Characters that mean something in a path, a query or a fragment. */
+const author = 'author/ü?#& 100 %';
+const follower = 'follower "of" it';
+const queue = 'letters & parcels';
+
+let product: HeadgateProcess;
+let browser: Browser;
+let folder: string;
+let address: string;
+let watched: WatchedPage[] = [];
+
+const path = encodeURIComponent;
+const api = async (method: string, below: string, body?: unknown) => {
+  const answer = await call(address, method, below, body);
+  expect(answer.status, `${method} ${below}: ${JSON.stringify(answer.body)}`).toBeLessThan(300);
+  return answer.body;
+};
+const publish = (text: string, by = author) => api('POST', '/v1/posts', { author: by, text });
+const enqueue = (...messages: readonly object[]) =>
+  api('POST', `/v1/queues/${path(queue)}/messages`, { messages });
+
+async function open(hash: string, options: Parameters<typeof openPage>[2] = {}): Promise<Page> {
+  const opened = await openPage(browser, address, options);
+  opened.page.setDefaultTimeout(withinMs);
+  watched.push(opened);
+  await opened.page.goto(`${address}/${hash}`);
+  await opened.page.locator('h1').waitFor();
+  return opened.page;
+}
+const homeOf = (account: string) => `#/feed/${path(account)}`;
+/** Loads the page anew at another address and waits until it has everything. */
+async function visit(page: Page, hash: string): Promise<void> {
+  await page.goto(`${address}/${hash}`);
+  await page.reload();
+  await page.locator('h1').waitFor();
+  await until('the content', async () => (await page.locator('.notice-loading').count()) === 0, withinMs);
+}
+const textsOf = (page: Page) => page.locator('.post-text').allTextContents();
+const post = (page: Page, text: string) => page.getByRole('article').filter({ hasText: text });
+
+describe.skipIf(browserPath === undefined)('the dashboard', () => {
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'headgate-dashboard-'));
+    product = runHeadgate(['start', '--port', '0', '--data', folder, '--accounts', '200', '--rate', '4']);
+    address = await product.ready();
+    browser = await launchBrowser();
+    for (const account of [author, follower]) await api('PUT', `/v1/accounts/${path(account)}`);
+    await api('PUT', `/v1/accounts/${path(follower)}/following/${path(author)}`);
+    // A new reader is served by pull until the timeline has been built.
+    await until('a timeline of the follower', async () => {
+      const { sources } = await api('GET', `/v1/accounts/${path(follower)}/home`);
+      return sources.timeline === 'live';
+    });
+  }, 120_000);
+  afterAll(async () => {
+    await browser?.close();
+    await product?.kill('SIGKILL');
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+  });
+  afterEach(async () => {
+    const faults = watched.flatMap((opened) => opened.faults);
+    await Promise.all(watched.map(({ page }) => page.context().close()));
+    watched = [];
+    if (faults.length > 0) throw new Error(`the page has faults:\n${faults.join('\n')}`);
+  });
+
+  it('shows what flows through the product, live', async () => {
+    const page = await open('');
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.locator('.chart canvas').nth(5).waitFor();
+    const posts = page.locator('.figure', { hasText: 'Posts' }).locator('.figure-value');
+    await until(
+      'posts a second',
+      async () => /^[1-9]|^0\.[1-9]/.test((await posts.textContent()) ?? ''),
+      withinMs,
+    );
+    const { durability } = await api('GET', '/health');
+    expect(await page.getByText(durability).count()).toBe(1);
+  });
+
+  it('draws its charts again in the colours of the dark when the system turns dark', async () => {
+    const page = await open('', { colorScheme: 'light' });
+    await page.locator('.chart canvas').nth(5).waitFor();
+    const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
+    const light = await ground();
+    await page.emulateMedia({ colorScheme: 'dark' });
+    expect(await ground()).not.toBe(light);
+    expect(await page.locator('.chart canvas').count()).toBe(6);
+  });
+
+  it('a post written on the page stands in the home of its author at once and in that of a follower soon', async () => {
+    const page = await open(homeOf(author));
+    await page.getByLabel(`Post as ${author}`).getByRole('textbox').fill('written on the page');
+    await page.getByRole('button', { name: 'Post', exact: true }).click();
+    await post(page, 'written on the page').getByText('own', { exact: true }).waitFor();
+    await page.getByText(/In every follower’s timeline|in every follower’s timeline/).waitFor();
+
+    await page.goto(`${address}/${homeOf(follower)}`);
+    const arrived = post(page, 'written on the page');
+    await arrived.waitFor();
+    expect(await arrived.getByText('pushed', { exact: true }).count()).toBe(1);
+  });
+
+  it('the same draft sent twice is one post', async () => {
+    const page = await open(homeOf(author));
+    await page.getByLabel(`Post as ${author}`).getByRole('textbox').fill('pressed twice');
+    await page.getByRole('button', { name: 'Post', exact: true }).dblclick();
+    await post(page, 'pressed twice').first().waitFor();
+    expect((await textsOf(page)).filter((text) => text === 'pressed twice')).toHaveLength(1);
+  });
+
+  it('tells a reader who looks that new posts are there, and shows them when asked', async () => {
+    const page = await open(homeOf(follower));
+    await page.getByRole('list', { name: 'Posts, newest first' }).waitFor();
+    const isTold = async () => {
+      await publish('while you were looking');
+      return page
+        .getByRole('button', { name: 'New posts are there' })
+        .waitFor({ timeout: 2_000 })
+        .then(() => true)
+        .catch(() => false);
+    };
+    await until('the hint', isTold, 30_000);
+    await page.getByRole('button', { name: 'New posts are there' }).click();
+    await post(page, 'while you were looking').first().waitFor();
+    expect(await page.getByRole('button', { name: 'New posts are there' }).count()).toBe(0);
+  });
+
+  it('walks home to its end and back without losing or doubling a post', async () => {
+    const walker = 'walker';
+    await api('PUT', `/v1/accounts/${walker}`);
+    for (let number = 0; number < 45; number += 1) await publish(`post ${number}`, walker);
+    const expected = Array.from({ length: 45 }, (_, index) => `post ${44 - index}`);
+    const page = await open(homeOf(walker));
+    const pages: string[][] = [];
+    const see = async (first: string) => {
+      await page.locator('.post-text', { hasText: new RegExp(`^${first}$`) }).waitFor();
+      pages.push(await textsOf(page));
+    };
+    const press = (name: string) =>
+      page.getByRole('navigation', { name: 'Pages, above the posts' }).getByText(name).click();
+    await see('post 44');
+    await press('Older');
+    await see('post 24');
+    await press('Older');
+    await see('post 4');
+    expect(await page.getByText('Older', { exact: true }).count()).toBe(0);
+    expect(pages.flat()).toEqual(expected);
+
+    await page.getByRole('navigation', { name: 'Pages, below the posts' }).getByText('Newer').click();
+    await see('post 24');
+    expect(await page.evaluate('document.activeElement.ariaLabel')).toBe('Posts');
+    expect(await page.evaluate('Math.abs(document.activeElement.getBoundingClientRect().top)')).toBeLessThan(
+      2,
+    );
+    await press('Newer');
+    await see('post 44');
+    expect(pages.slice(3)).toEqual([pages[1], pages[0]]);
+    await page.goBack();
+    await see('post 24');
+  });
+
+  it('mute, block, unfollow and delete hold from the next look, and can be taken back where that is possible', async () => {
+    await publish('seen or not');
+    const page = await open(homeOf(follower));
+    await post(page, 'seen or not').first().waitFor();
+    const isGone = () =>
+      until('the posts to go', async () => (await post(page, 'seen or not').count()) === 0, withinMs);
+    const first = (name: string) => page.getByRole('article').first().getByRole('button', { name });
+    const inList = async (list: string, undo: string) => {
+      await page.getByRole('button', { name: list, exact: true }).click();
+      await page
+        .getByRole('complementary')
+        .getByRole('button', { name: `${undo} ${author}` })
+        .click();
+    };
+
+    await first(`Mute ${author}`).click();
+    await isGone();
+    await inList('Muted', 'Unmute');
+    await post(page, 'seen or not').first().waitFor();
+
+    await first(`Block ${author}`).click();
+    await page.getByRole('button', { name: 'Block? Ends follows both ways' }).click();
+    await isGone();
+    await inList('Blocked', 'Unblock');
+    await page.getByLabel('Account to follow').fill(author);
+    await page.getByRole('button', { name: 'Follow', exact: true }).click();
+    await post(page, 'seen or not').first().waitFor();
+
+    await first(`Unfollow ${author}`).click();
+    await isGone();
+    await api('PUT', `/v1/accounts/${path(follower)}/following/${path(author)}`);
+
+    await page.goto(`${address}/${homeOf(author)}`);
+    await post(page, 'seen or not')
+      .getByRole('button', { name: /^Delete post/ })
+      .click();
+    await page.getByRole('button', { name: 'Delete for good?' }).click();
+    await isGone();
+    expect((await api('GET', `/v1/accounts/${path(author)}/home`)).items).not.toContainEqual(
+      expect.objectContaining({ text: 'seen or not' }),
+    );
+  });
+
+  it('shows a problem as the API tells it: code, field, value and what was expected', async () => {
+    const page = await open(homeOf('nobody'));
+    const problem = page.getByRole('alert');
+    await problem.getByText('account-unknown').waitFor();
+    expect(await problem.textContent()).toContain('nobody');
+
+    const long = 'x'.repeat(129);
+    await page.getByLabel('Account id').fill('short');
+    await page.goto(`${address}/${homeOf(long)}`);
+    await problem.getByText('invalid-input').waitFor();
+    for (const part of ['Field', 'Value', 'Expected', '128'])
+      expect(await problem.textContent()).toContain(part);
+
+    await page.goto(`${address}/#/nowhere`);
+    await page.getByText('Nothing is at this address.').waitFor();
+  });
+
+  it('finds a message by state and metadata and shows it whole', async () => {
+    await enqueue(
+      { id: 'found/1', payload: { to: 'Ada' }, metadata: { kind: 'parcel' } },
+      { id: 'other', payload: null, metadata: { kind: 'letter' } },
+    );
+    const page = await open('#/queues');
+    await page.getByRole('link', { name: queue }).click();
+    await page.getByRole('link', { name: 'other' }).waitFor();
+    await page.getByLabel('Metadata key').fill('kind');
+    await page.getByLabel('equals').fill('parcel');
+    await page.getByRole('button', { name: 'Add filter' }).click();
+    await until(
+      'the filter',
+      async () => (await page.getByRole('link', { name: 'other' }).count()) === 0,
+      withinMs,
+    );
+    await page.getByRole('link', { name: 'found/1' }).click();
+    await page.getByRole('region', { name: 'Payload as JSON' }).getByText('"Ada"').waitFor();
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('found/1');
+    await page.getByRole('button', { name: 'Cancel message found/1' }).click();
+    await page.getByRole('button', { name: 'Cancel for good?' }).click();
+    await page.locator('.message-state', { hasText: 'canceled' }).waitFor();
+  });
+
+  it('pauses a queue and opens it again', async () => {
+    await enqueue({ id: 'waits', payload: null });
+    const page = await open(`#/queues/${path(queue)}`);
+    await page.getByRole('button', { name: 'Pause dequeue' }).click();
+    await page.getByRole('button', { name: 'Resume dequeue' }).waitFor();
+    expect((await api('GET', `/v1/queues/${path(queue)}`)).configuration.dequeueBlocked).toBe(true);
+    await page.getByRole('button', { name: 'Resume dequeue' }).click();
+    await page.getByRole('button', { name: 'Pause dequeue' }).waitFor();
+    expect((await api('GET', `/v1/queues/${path(queue)}`)).configuration.dequeueBlocked).toBe(false);
+  });
+
+  const everyPage = (): readonly string[] => [
+    '#/',
+    '#/queues',
+    `#/queues/${path(queue)}`,
+    `#/queues/${path(queue)}?state=errored&where.kind=${'x'.repeat(60)}`,
+    `#/queues/${path(queue)}/messages/looked-at`,
+    '#/feed',
+    homeOf(author),
+    homeOf('nobody'),
+    '#/nowhere',
+  ];
+
+  it('has landmarks, one heading of the first level, and a name on every control, on every page', async () => {
+    await enqueue({
+      id: 'looked-at',
+      payload: { wide: 'x'.repeat(300) },
+      metadata: { kind: 'x'.repeat(60) },
+    });
+    await publish(`https://example.org/${'x'.repeat(300)}`);
+    const faults: string[] = [];
+    const page = await open('');
+    for (const hash of everyPage()) {
+      await visit(page, hash);
+      faults.push(...(await accessibilityFaults(page)).map((fault) => `${hash}: ${fault}`));
+    }
+    expect(faults).toEqual([]);
+  });
+
+  it('does not scroll sideways at the width of a phone, on any page', async () => {
+    const wide: string[] = [];
+    const page = await open('', { viewport: { width: 360, height: 740 } });
+    for (const hash of everyPage()) {
+      await visit(page, hash);
+      const overflow = await sidewaysOverflow(page);
+      if (overflow > 0) wide.push(`${hash}: ${overflow} pixels`);
+    }
+    expect(wide).toEqual([]);
+  });
+
+  it('is used by keyboard: the first stop skips to the content, a new page takes the focus at its heading', async () => {
+    const page = await open('#/queues');
+    const focused = () => page.evaluate('document.activeElement.id || document.activeElement.tagName');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    expect(await focused()).toBe('content');
+    expect(page.url()).toContain('#/queues');
+    await page.getByRole('navigation', { name: 'Sections' }).getByText('Feed').press('Enter');
+    await page.getByRole('heading', { name: 'Feed', level: 1 }).waitFor();
+    await until('the focus at the heading', async () => (await focused()) === 'H1', withinMs);
+    expect(await page.title()).toBe('Feed · Headgate');
+  });
+
+  it('says that the connection is lost when the server has gone', async () => {
+    const page = await open('');
+    await page.getByText('Live', { exact: true }).waitFor();
+    await product.kill('SIGTERM');
+    await page.getByText('Connection lost, trying again').waitFor();
+    const problem = page.getByRole('alert');
+    await problem.waitFor();
+    expect(await problem.textContent()).toContain('unreachable');
+  });
+});
