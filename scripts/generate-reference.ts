@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { groundErrors, type ErrorTable } from '../src/errors.js';
 import { feedErrors, feedMetrics } from '../src/feed/index.js';
 import type { MetricTable } from '../src/metrics.js';
-import { queueErrors, queueMetrics } from '../src/queue/index.js';
+import { queueErrors, queueMetrics, workerErrors, workerMetrics } from '../src/queue/index.js';
 import { openApiDocument, serverErrors } from '../src/server/index.js';
 
 const folder = new URL('../docs/reference/', import.meta.url);
@@ -46,10 +46,11 @@ const pages: Readonly<Record<string, string>> = {
   'errors.md': errorsPage({
     Ground: groundErrors,
     Queue: queueErrors,
+    Worker: workerErrors,
     Feed: feedErrors,
     Server: serverErrors,
   }),
-  'metrics.md': metricsPage({ Queue: queueMetrics, Feed: feedMetrics }),
+  'metrics.md': metricsPage({ Queue: queueMetrics, Worker: workerMetrics, Feed: feedMetrics }),
   'openapi.json': `${JSON.stringify(await openApiDocument(), null, 2)}\n`,
 };
 

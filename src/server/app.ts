@@ -16,6 +16,7 @@ import { registerDocument } from './openapi.js';
 import { problemHandler, serverError } from './problem.js';
 import { registerDashboard } from './dashboard.js';
 import { routes } from './routes/index.js';
+import { problemSchema } from './schemas.js';
 import type { ServerParts } from './parts.js';
 
 export interface ServerOptions {
@@ -87,6 +88,7 @@ function buildApp(options: ServerOptions, live: Live): FastifyInstance {
     throw serverError('not-found', `there is no ${request.method} ${request.url.split('?')[0]}`);
   });
   guard(app, options);
+  app.addSchema(problemSchema);
   registerDocument(app);
   app.register(async (scope) => {
     for (const register of routes) await register(scope, { parts: options.parts, live });

@@ -4,7 +4,8 @@
  */
 import { isHeadgateError } from '../errors.js';
 import type { FeedMetricName } from '../feed/index.js';
-import type { QueueMetric } from '../queue/index.js';
+import type { QueueMetric, WorkerMetric } from '../queue/index.js';
+import type { Prometheus } from './metrics.js';
 import type { ServerParts } from './parts.js';
 
 export interface QueueOverview {
@@ -15,7 +16,6 @@ export interface QueueOverview {
   /** Age in seconds of the oldest pending message. */
   readonly lagSeconds: number;
   readonly enqueuedTotal: number;
-  readonly dequeuedTotal: number;
   readonly completedTotal: number;
   readonly failedTotal: number;
 }
@@ -46,6 +46,20 @@ export interface Overview {
 
 const reuseMs = 500;
 
+/** What callers settled themselves and what workers settled: they are counted apart, at the place where it happens. */
+async function settledTotal(prometheus: Prometheus, queue: string, by: Settlement): Promise<number> {
+  const sum = (name: QueueMetric | WorkerMetric, labels: Record<string, string>) => prometheus.sum(name, labels);
+  const { operation, outcome } = by;
+  const byCallers = await sum('headgate_queue_settled_total', { queue, operation, outcome: 'done' });
+  return byCallers + (await sum('headgate_worker_messages_total', { queue, outcome }));
+}
+
+interface Settlement {
+  readonly operation: 'complete' | 'fail';
+  /** How a worker counts it. */
+  readonly outcome: 'completed' | 'failed';
+}
+
 async function readQueues({ queue, prometheus }: ServerParts): Promise<QueueOverview[]> {
   const sum = (name: QueueMetric, labels: Record<string, string>) => prometheus.sum(name, labels);
   const names = await queue().queues();
@@ -62,17 +76,8 @@ async function readQueues({ queue, prometheus }: ServerParts): Promise<QueueOver
         running,
         lagSeconds: (oldest?.ageMs ?? 0) / 1_000,
         enqueuedTotal: await sum('headgate_queue_enqueued_total', { queue: name, outcome: 'created' }),
-        dequeuedTotal: await sum('headgate_queue_dequeued_total', { queue: name }),
-        completedTotal: await sum('headgate_queue_settled_total', {
-          queue: name,
-          operation: 'complete',
-          outcome: 'done',
-        }),
-        failedTotal: await sum('headgate_queue_settled_total', {
-          queue: name,
-          operation: 'fail',
-          outcome: 'done',
-        }),
+        completedTotal: await settledTotal(prometheus, name, { operation: 'complete', outcome: 'completed' }),
+        failedTotal: await settledTotal(prometheus, name, { operation: 'fail', outcome: 'failed' }),
       };
     }),
   );

@@ -13,12 +13,14 @@ export const problemSchema = Type.Object(
     expected: Type.Optional(Type.String({ description: 'What was expected.' })),
     requestId: Type.Optional(Type.String()),
   },
-  { description: 'An error (RFC 9457).' },
+  { $id: 'Problem', description: 'An error (RFC 9457).' },
 );
+
+const problemRef = Type.Unsafe({ $ref: 'Problem#' });
 
 /** The answers of a route: its own on success, problem+json otherwise. */
 export function answers<S extends TSchema>(status: 200 | 201, schema: S) {
-  return { [status]: schema, '4xx': problemSchema, '5xx': problemSchema } as const;
+  return { [status]: schema, '4xx': problemRef, '5xx': problemRef } as const;
 }
 
 export const accountParams = Type.Object({
