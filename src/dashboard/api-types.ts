@@ -12,7 +12,6 @@ export interface QueueTotals {
   /** Age of the oldest pending message. */
   readonly lagSeconds: number;
   readonly enqueuedTotal: number;
-  readonly dequeuedTotal: number;
   readonly completedTotal: number;
   readonly failedTotal: number;
 }

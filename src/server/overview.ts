@@ -48,7 +48,8 @@ const reuseMs = 500;
 
 /** What callers settled themselves and what workers settled: they are counted apart, at the place where it happens. */
 async function settledTotal(prometheus: Prometheus, queue: string, by: Settlement): Promise<number> {
-  const sum = (name: QueueMetric | WorkerMetric, labels: Record<string, string>) => prometheus.sum(name, labels);
+  const sum = (name: QueueMetric | WorkerMetric, labels: Record<string, string>) =>
+    prometheus.sum(name, labels);
   const { operation, outcome } = by;
   const byCallers = await sum('headgate_queue_settled_total', { queue, operation, outcome: 'done' });
   return byCallers + (await sum('headgate_worker_messages_total', { queue, outcome }));

@@ -3,16 +3,7 @@ import { Chart } from '../chart.js';
 import { formatRate, formatSeconds } from '../format.js';
 import { samples, windowSeconds } from './live-overview.js';
 import { oldestPendingSeconds, ratesOf, timesOf, valuesOf } from './series.js';
-import {
-  completed,
-  dequeued,
-  enqueued,
-  entries,
-  failed,
-  homeReads,
-  incompleteReads,
-  posts,
-} from './totals.js';
+import { completed, enqueued, entries, failed, homeReads, incompleteReads, posts } from './totals.js';
 
 export function Charts() {
   const history = samples.value;

@@ -8,7 +8,6 @@ function sample(now: number, completedTotals: readonly number[], lagSeconds = 0)
     pending: 0,
     running: 0,
     enqueuedTotal: 0,
-    dequeuedTotal: 0,
     failedTotal: 0,
   };
   return {

@@ -6,6 +6,5 @@ export const entries: Pick = ({ feed }) => feed.entriesWrittenTotal;
 export const homeReads: Pick = ({ feed }) => feed.homeReadsTotal;
 export const incompleteReads: Pick = ({ feed }) => feed.homeReadsTotal - feed.homeCompleteTotal;
 export const enqueued = overQueues((queue) => queue.enqueuedTotal);
-export const dequeued = overQueues((queue) => queue.dequeuedTotal);
 export const completed = overQueues((queue) => queue.completedTotal);
 export const failed = overQueues((queue) => queue.failedTotal);
