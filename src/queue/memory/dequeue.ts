@@ -13,14 +13,14 @@ export function dequeueFrom(context: MoveContext, request: DequeueRequest): Leas
   if (held) return [...held].map((message) => toLeased(table.name, message));
   if (table.configuration.dequeueBlocked) return [];
   const count = Math.min(request.count, allowance(context));
-  const leaseToken = `${request.requestId}.${randomToken()}`;
+  const nonce = randomToken();
   const taken: LeasedMessage[] = [];
   for (const message of choose(table, request.where, count)) {
     move(context, message, {
       state: 'running',
       attempts: message.attempts + 1,
       leaseUntil: context.now + (request.leaseMs ?? message.leaseMs ?? table.configuration.leaseMs),
-      leaseToken,
+      leaseToken: `${request.requestId}.${nonce}.${message.incarnation}`,
       leaseEnd: undefined,
       requestId: request.requestId,
       startedAt: context.now,
