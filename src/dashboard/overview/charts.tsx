@@ -37,7 +37,6 @@ export function Charts() {
           title="Messages"
           series={[
             { label: 'enqueued', color: 1, values: ratesOf(history, enqueued) },
-            { label: 'dequeued', color: 3, values: ratesOf(history, dequeued) },
             { label: 'completed', color: 2, values: ratesOf(history, completed) },
             { label: 'failed', color: 4, values: ratesOf(history, failed) },
           ]}
