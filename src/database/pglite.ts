@@ -18,6 +18,7 @@ import type {
   TransactionOptions,
 } from './database.js';
 import { type FolderLock, lockFolder } from './folder-lock.js';
+import { PgliteMaintenance } from './pglite-maintenance.js';
 import { findBundledSeed } from './pglite-seed.js';
 import { PgliteThread } from './pglite-thread.js';
 import { retryStalePlan } from './statement-names.js';
@@ -34,6 +35,8 @@ export interface PgliteOptions {
   seedFile?: string;
   /** How long a call waits for the one connection before `database-busy`; default 10,000 ms. */
   acquireTimeoutMs?: number;
+  /** Pause between two rounds of maintenance (checkpoint, vacuum, analyze), in milliseconds; default 2,000. */
+  maintenanceMs?: number;
   /**
    * Memory for pages, in MiB; default 32. The operating system caches the files of a folder besides, and Postgres's own
    * default of 128 costs 140 MB more without being faster.
@@ -68,6 +71,7 @@ export async function openPglite(options: PgliteOptions): Promise<PgliteDatabase
       folderLock,
       log: options.log ?? silentLog,
       acquireTimeoutMs: options.acquireTimeoutMs ?? 10_000,
+      maintenanceMs: options.maintenanceMs ?? 2_000,
     });
   } catch (error) {
     await folderLock?.release();
@@ -92,6 +96,7 @@ interface EmbeddedParts {
   readonly folderLock: FolderLock | undefined;
   readonly log: Log;
   readonly acquireTimeoutMs: number;
+  readonly maintenanceMs: number;
 }
 
 class EmbeddedDatabase implements PgliteDatabase {
@@ -102,15 +107,23 @@ class EmbeddedDatabase implements PgliteDatabase {
   readonly #turnstile: Turnstile;
   readonly #guard = new TransactionGuard();
   readonly #handlers = new Map<string, Set<(payload: string) => void>>();
+  readonly #maintenance: PgliteMaintenance;
+  #statements = 0;
   #closing: Promise<void> | undefined;
 
-  constructor({ thread, folderLock, log, acquireTimeoutMs }: EmbeddedParts) {
+  constructor({ thread, folderLock, log, acquireTimeoutMs, maintenanceMs }: EmbeddedParts) {
     this.folderLock = folderLock;
     this.#thread = thread;
     this.#log = log;
     this.#turnstile = new Turnstile({ waitMaxMs: acquireTimeoutMs });
     thread.onNotification((channel, payload) => this.#notify(channel, payload));
     thread.onDeath((error) => this.#turnstile.refuseAll(error));
+    this.#maintenance = new PgliteMaintenance({
+      database: this,
+      log,
+      everyMs: maintenanceMs,
+      statements: () => this.#statements,
+    });
   }
 
   async query<R extends Row = Row>(text: string, values?: readonly unknown[]): Promise<QueryResult<R>> {
@@ -176,6 +189,7 @@ class EmbeddedDatabase implements PgliteDatabase {
   }
 
   async #close(): Promise<void> {
+    this.#maintenance.stop();
     try {
       await this.#turnstile.enter().catch((error: unknown) => this.#thread.kill(error));
       await this.#thread.close();
@@ -187,6 +201,7 @@ class EmbeddedDatabase implements PgliteDatabase {
   async #exclusively<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closing) throw databaseClosed();
     await this.#turnstile.enter();
+    this.#statements += 1;
     try {
       return await this.#withoutStrayTransaction(work);
     } finally {

@@ -115,7 +115,7 @@ describe.each(testServers())('a server: $name', ({ open, url }) => {
     proxy.goHalfOpen();
     const silent = rejectionOf(database.query('select 1'));
     await database.close();
-    expect(await silent).toMatchObject({ code: 'database-unavailable' });
+    expect(await silent).toMatchObject({ code: 'database-closed' });
     await proxy.stop();
   });
 
