@@ -1,0 +1,92 @@
+/**
+ * The connection to Redis. Guarantees: the driver is loaded when it is first needed, and its absence is answered with the
+ * command that installs it; a command that gets no answer fails within a bound; a client of the caller's is never closed.
+ */
+import type { Cluster, Redis } from 'ioredis';
+import { groundError } from '../../errors.js';
+import type { Log } from '../../log.js';
+import type { RedisQueueStoreOptions } from './options.js';
+
+export type RedisClient = Redis | Cluster;
+
+export interface RedisConnection {
+  readonly client: RedisClient;
+  readonly isCluster: boolean;
+  /** Another connection, for subscriptions. */
+  listener(): Redis;
+  /** Resolves when the nodes are known. */
+  ready(): Promise<void>;
+  /** All nodes that take writes; the one server when there is no Cluster. */
+  primaries(): Redis[];
+  close(): void;
+}
+
+type Driver = Pick<typeof import('ioredis'), 'Redis' | 'Cluster'>;
+
+async function loadDriver(): Promise<Driver> {
+  try {
+    return await import('ioredis');
+  } catch (cause) {
+    throw groundError('driver-missing', 'the redis store needs the driver: npm install ioredis', { cause });
+  }
+}
+
+const reconnectMs = (times: number): number =>
+  Math.min(1_000, 50 * 2 ** Math.min(times, 5)) * (0.5 + Math.random() / 2);
+
+/** A primary that has become a replica: connect anew, the address may lead to another server by now. */
+const reconnectOnError = (error: Error): boolean => error.message.startsWith('READONLY');
+
+export async function openConnection(options: RedisQueueStoreOptions, log: Log): Promise<RedisConnection> {
+  const driver = await loadDriver();
+  const silenceMs = options.silenceMs ?? 10_000;
+  const redisOptions = {
+    maxRetriesPerRequest: 2,
+    socketTimeout: silenceMs,
+    connectTimeout: silenceMs,
+    retryStrategy: reconnectMs,
+    reconnectOnError,
+    keyPrefix: '',
+  };
+  const isOwn = options.client === undefined;
+  const client: RedisClient =
+    options.client ??
+    (options.url === undefined
+      ? new driver.Cluster([...options.cluster], {
+          redisOptions: redisOptions,
+          clusterRetryStrategy: reconnectMs,
+          slotsRefreshTimeout: 3_000,
+          slotsRefreshInterval: 5_000,
+        })
+      : new driver.Redis(options.url, redisOptions));
+  // Without a listener an error event would end the process; every command tells its own failure.
+  client.on('error', (error: Error) => log.debug({ error: error.message }, 'the connection to Redis failed'));
+  const isCluster = client instanceof driver.Cluster || 'nodes' in client;
+  const primaries = (): Redis[] => (isCluster ? (client as Cluster).nodes('master') : [client as Redis]);
+  return {
+    client,
+    isCluster,
+    listener: () => listenerOf(primaries(), log),
+    ready: async () => {
+      if (!isCluster || primaries().length > 0) return;
+      await client.ping();
+    },
+    primaries,
+    close: () => {
+      if (isOwn) client.disconnect();
+    },
+  };
+}
+
+/** Its own connection to one node: a Cluster passes publications on to all. */
+function listenerOf(primaries: readonly Redis[], log: Log): Redis {
+  const node = primaries[Math.floor(Math.random() * primaries.length)];
+  if (node === undefined) throw groundError('stopped', 'no node of the Cluster is known yet');
+  const listener = node.duplicate({
+    maxRetriesPerRequest: null,
+    retryStrategy: reconnectMs,
+    lazyConnect: true,
+  });
+  listener.on('error', (error: Error) => log.debug({ error: error.message }, 'the listener of hints failed'));
+  return listener;
+}

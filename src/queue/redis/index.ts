@@ -1,0 +1,3 @@
+export type { RedisDurability, RedisQueueStoreOptions } from './options.js';
+export { redisQueueErrors } from './errors.js';
+export { createRedisQueueStore, type RedisQueueStore } from './store.js';

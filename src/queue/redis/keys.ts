@@ -1,0 +1,35 @@
+/**
+ * Names of the store's keys on the client's side: where a queue's keys begin. What lies under them is told in lua/keys.lua.
+ * Guarantees: every queue has a hash tag of its own, whatever characters its name has.
+ */
+
+/** `{`, `}` and `%` of a name are percent-encoded: a tag ends at the first `}`. `#` is kept for the shards. */
+const reserved = /[{}%#]/g;
+const encoded = (character: string): string =>
+  `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
+
+export interface Keys {
+  /** Of a queue, or of one shard of it. */
+  base(queue: string, shard?: number): string;
+  /** Set of the names of all queues. */
+  readonly queues: string;
+  /** Hash of recurring messages: name -> JSON. */
+  readonly recurring: string;
+  /** Channel of a queue's hints. */
+  hint(queue: string): string;
+  /** The queue of a channel. */
+  queueOfHint(channel: string): string;
+}
+
+export function createKeys(prefix: string): Keys {
+  const base = (queue: string, shard = 0): string =>
+    `${prefix}:{${queue.replace(reserved, encoded)}${shard === 0 ? '' : `#${shard}`}}`;
+  return {
+    base,
+    queues: `${prefix}:queues`,
+    recurring: `${prefix}:recurring`,
+    hint: (queue) => `${base(queue)}:hint`,
+    queueOfHint: (channel) =>
+      decodeURIComponent(channel.slice(prefix.length + 2, channel.indexOf('}')).split('#')[0] ?? ''),
+  };
+}

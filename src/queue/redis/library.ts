@@ -1,0 +1,54 @@
+/**
+ * The function library that the store loads into Redis: the Lua files of this folder as one text, named by its digest, so that
+ * processes of two versions run side by side, each with its own functions.
+ */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { configurationDefault, settledTokenMs } from '../store.js';
+import { packConfiguration } from './configuration.js';
+
+/** In this order: a file uses what those before it define. */
+const files = [
+  'keys',
+  'record',
+  'context',
+  'moves',
+  'enqueue',
+  'dequeue',
+  'settle',
+  'complete-and-more',
+  'operate',
+  'read',
+  'keep',
+];
+
+export interface FunctionLibrary {
+  readonly text: string;
+  /** The full name of a function. */
+  functionName(name: string): string;
+}
+
+const escaped = (bytes: Buffer): string =>
+  `'${[...bytes].map((byte) => `\\${String(byte).padStart(3, '0')}`).join('')}'`;
+
+let library: FunctionLibrary | undefined;
+
+export function functionLibrary(): FunctionLibrary {
+  library ??= readLibrary();
+  return library;
+}
+
+function readLibrary(): FunctionLibrary {
+  const constants = [
+    `local DEFAULT_CONFIGURATION = ${escaped(packConfiguration(configurationDefault))}`,
+    `local SETTLED_TOKEN_MS = ${settledTokenMs}`,
+  ];
+  const body = files.map((file) => readFileSync(new URL(`./lua/${file}.lua`, import.meta.url), 'utf8'));
+  const digest = createHash('sha256')
+    .update([...constants, ...body].join('\n'))
+    .digest('hex')
+    .slice(0, 12);
+  const name = `headgate_queue_${digest}`;
+  const text = [`#!lua name=${name}`, `local PREFIX = 'hgq_${digest}_'`, ...constants, ...body].join('\n');
+  return { text, functionName: (short) => `hgq_${digest}_${short}` };
+}

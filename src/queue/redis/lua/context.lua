@@ -1,0 +1,244 @@
+-- One call of one queue: the time, the configuration, and everything the call is going to write. Writes are gathered and
+-- made by `flush`, one command for each key: nothing is written before everything has been read and decided, and a batch
+-- of 100 costs a dozen commands. Records read in a call are kept, so that the second mention of an id sees the first.
+local CONFIGURATION_FORMAT = '>BBBBI4ddddddd'
+local CONFIGURATION_SIZE = 64
+
+local function configurationOf(packed)
+  local exclusive, enqueueBlocked, dequeueBlocked, history, attemptsMax, leaseMs, delayMs, completed, canceled, errored, count, perMs =
+    unpackFields(CONFIGURATION_FORMAT, packed)
+  return {
+    exclusiveKey = exclusive == 1 and sub(packed, CONFIGURATION_SIZE + 1) or false,
+    enqueueBlocked = enqueueBlocked == 1, dequeueBlocked = dequeueBlocked == 1, history = history == 1,
+    attemptsMax = attemptsMax, leaseMs = leaseMs, delayMs = delayMs,
+    retentionMs = { c = completed, x = canceled, e = errored },
+    rateCount = count, ratePerMs = perMs,
+  }
+end
+
+-- args[1]: unix milliseconds, or '' for the server's clock. args[2]: '1' when the caller wants the events.
+local function open(base, args)
+  local now = tonumber(args[1])
+  if not now then
+    local time = call('TIME')
+    now = time[1] * 1000 + floor(time[2] / 1000)
+  end
+  local q = call('HMGET', base .. ':q', 'fast', 'seq', 'grants')
+  return {
+    base = base, now = now, cfg = configurationOf(q[1] or DEFAULT_CONFIGURATION), seq = q[2], grants = q[3],
+    wantsEvents = args[2] == '1', events = {}, damaged = {},
+    records = {}, bodies = {}, dirty = {}, sets = {}, counts = {}, requests = {}, touched = {}, busy = {}, freed = {},
+    hint = false,
+  }
+end
+
+-- HMGET of any number of fields.
+local function readMany(key, fields)
+  local n = #fields
+  if n == 0 then return {} end
+  if n <= ARGUMENTS_MAX then return call('HMGET', key, unpack(fields)) end
+  local all = {}
+  for from = 1, n, ARGUMENTS_MAX do
+    local part = call('HMGET', key, unpack(fields, from, min(n, from + ARGUMENTS_MAX - 1)))
+    for k = 1, #part do all[from + k - 1] = part[k] end
+  end
+  return all
+end
+
+local function writeMany(command, key, args)
+  local n = #args
+  if n == 0 then return end
+  if n <= ARGUMENTS_MAX then return call(command, key, unpack(args)) end
+  for from = 1, n, ARGUMENTS_MAX do call(command, key, unpack(args, from, min(n, from + ARGUMENTS_MAX - 1))) end
+end
+
+-- Puts the records of `keys` into c.records; false for one that is not known. Bodies are read where they are needed: for a
+-- message nobody has touched, and for one whose metadata stand in an index.
+local function load(c, keys)
+  local missing = {}
+  for k = 1, #keys do
+    if c.records[keys[k]] == nil then missing[#missing + 1] = keys[k] end
+  end
+  if #missing == 0 then return end
+  local bodiless = {}
+  local states = readMany(c.base .. ':s', missing)
+  for k = 1, #missing do
+    local key, packed = missing[k], states[k]
+    if packed then
+      local r = recordOfState(key, packed)
+      c.records[key] = r
+      if band(r[FLAGS], HAS_METADATA) ~= 0 and c.bodies[key] == nil then bodiless[#bodiless + 1] = key end
+    elseif c.bodies[key] == nil then
+      bodiless[#bodiless + 1] = key
+    end
+  end
+  local bodies = readMany(c.base .. ':m', bodiless)
+  for k = 1, #bodiless do c.bodies[bodiless[k]] = bodies[k] end
+  for k = 1, #missing do
+    local key = missing[k]
+    if not c.records[key] then
+      local body = c.bodies[key]
+      c.records[key] = body and recordOfBody(key, body) or false
+    end
+  end
+end
+
+local function bodyOf(c, key)
+  local body = c.bodies[key]
+  if body == nil then
+    body = call('HGET', c.base .. ':m', key)
+    c.bodies[key] = body
+  end
+  return body
+end
+
+-- `{ key, value, key, value, … }`, or nil.
+local function metadataOf(c, r)
+  if band(r[FLAGS], HAS_METADATA) == 0 then return nil end
+  if not r[METADATA] then
+    local body = bodyOf(c, r[KEY])
+    r[METADATA] = body and cjson.decode(headOf(body))[1] or {}
+  end
+  return r[METADATA]
+end
+
+local function valueOf(c, r)
+  local key = c.cfg.exclusiveKey
+  local metadata = key and metadataOf(c, r)
+  if not metadata then return nil end
+  for k = 1, #metadata, 2 do
+    if metadata[k] == key then return metadata[k + 1] end
+  end
+  return nil
+end
+
+-- The last word on a member of a set counts: a score, or false to take it out.
+local function put(c, suffix, member, score)
+  local set = c.sets[suffix]
+  if not set then
+    set = {}
+    c.sets[suffix] = set
+  end
+  set[member] = score
+end
+
+local function count(c, field, by)
+  c.counts[field] = (c.counts[field] or 0) + by
+end
+
+local function flushSets(c)
+  for suffix, members in pairs(c.sets) do
+    local added, removed = {}, {}
+    for member, score in pairs(members) do
+      if score then
+        added[#added + 1] = score
+        added[#added + 1] = member
+      else
+        removed[#removed + 1] = member
+      end
+    end
+    writeMany('ZREM', c.base .. suffix, removed)
+    writeMany('ZADD', c.base .. suffix, added)
+  end
+  c.sets = {}
+end
+
+-- c.dirty: record key -> what is to be written: state, body, all of both, token (the state without a body), or forgotten.
+local function flushRecords(c)
+  local states, bodies, stateless, bodiless = {}, {}, {}, {}
+  for key, what in pairs(c.dirty) do
+    if what == 'state' or what == 'all' or what == 'token' then
+      states[#states + 1] = key
+      states[#states + 1] = packState(c.records[key])
+    end
+    if what == 'body' or what == 'all' then
+      bodies[#bodies + 1] = key
+      bodies[#bodies + 1] = c.bodies[key]
+    end
+    if what == 'forgotten' then stateless[#stateless + 1] = key end
+    if what == 'forgotten' or what == 'token' then bodiless[#bodiless + 1] = key end
+  end
+  writeMany('HSET', c.base .. ':m', bodies)
+  writeMany('HSET', c.base .. ':s', states)
+  writeMany('HDEL', c.base .. ':m', bodiless)
+  writeMany('HDEL', c.base .. ':s', stateless)
+  c.dirty = {}
+end
+
+local function flushCounts(c)
+  for field, by in pairs(c.counts) do
+    if by ~= 0 and call('HINCRBY', c.base .. ':n', field, by) <= 0 then call('HDEL', c.base .. ':n', field) end
+  end
+  c.counts = {}
+end
+
+-- c.requests: request id -> leases that ended. The list of ids goes with the last of them.
+local function flushRequests(c)
+  local gone = {}
+  for request, ended in pairs(c.requests) do
+    if ended == true then
+      gone[#gone + 1] = request
+    elseif call('HINCRBY', c.base .. ':t', request .. '#', -ended) <= 0 then
+      gone[#gone + 1] = request
+      gone[#gone + 1] = request .. '#'
+    end
+  end
+  writeMany('HDEL', c.base .. ':t', gone)
+  c.requests = {}
+end
+
+-- Brings `v` and the idle heads to what the waiting messages of each touched value say, after those have been written.
+local function flushValues(c)
+  local values = {}
+  for value in pairs(c.touched) do values[#values + 1] = value end
+  local known = readMany(c.base .. ':v', values)
+  local set, gone = {}, {}
+  for k = 1, #values do
+    local value, current, entry = values[k], known[k], false
+    if c.busy[value] then
+      entry = 'r' .. c.busy[value]
+    elseif current and byte(current) == 114 and not c.freed[value] then
+      entry = current
+    else
+      local head = call('ZRANGE', c.base .. ':w:' .. value, 0, 0, 'WITHSCORES')
+      if head[1] then
+        entry = 'h' .. head[1]
+        put(c, ':h', head[1], head[2])
+      end
+    end
+    if current ~= entry then
+      if current and byte(current) == 104 then put(c, ':h', sub(current, 2), false) end
+      if entry then
+        set[#set + 1] = value
+        set[#set + 1] = entry
+      else
+        gone[#gone + 1] = value
+      end
+    end
+  end
+  writeMany('HSET', c.base .. ':v', set)
+  writeMany('HDEL', c.base .. ':v', gone)
+  flushSets(c)
+  c.touched, c.busy, c.freed = {}, {}, {}
+end
+
+local function flush(c)
+  flushRecords(c)
+  flushSets(c)
+  if next(c.counts) then flushCounts(c) end
+  if next(c.requests) then flushRequests(c) end
+  if next(c.touched) then flushValues(c) end
+end
+
+-- A hint to those who wait: something may have become dequeueable.
+local function publishHint(c)
+  if c.hint then call('PUBLISH', c.base .. ':hint', '') end
+end
+
+-- Ends a call: writes, then answers whether to call again, its own answer, events (id, packed, head, …), damaged ids.
+local function reply(c, again, answer)
+  flush(c)
+  publishHint(c)
+  if #c.events == 0 and #c.damaged == 0 then return { again, answer } end
+  return { again, answer, c.events, c.damaged }
+end

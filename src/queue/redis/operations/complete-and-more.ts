@@ -1,0 +1,66 @@
+/** complete with what follows it in the same step: a dequeue of the same queue, or messages enqueued. */
+import { invalidInput } from '../../../errors.js';
+import type { FollowUp, LeaseOutcome, LeaseRef } from '../../store.js';
+import { type Context, keysOf, type Place, type Request, run } from '../call.js';
+import { decodeAll, dequeue, dequeueMax, leaseToken } from './dequeue.js';
+import { enqueueArguments, enqueueBlocked, keyMissing } from './enqueue.js';
+import { complete, leaseOutcomes, resultArgument } from './settle.js';
+
+/** Beyond this the two calls are made one after the other. */
+const completionsTogether = 1_000;
+
+export async function settleAndDequeue(
+  context: Context,
+  place: Place,
+  request: Request<'settleAndDequeue'>,
+): ReturnType<NonNullable<import('../../store.js').QueueStore['settleAndDequeue']>> {
+  const { complete: leases, dequeue: wanted, now } = request;
+  if (leases.length > completionsTogether || Object.keys(wanted.where).length > 0) {
+    const completed = await complete(context, place, { leases, now });
+    return { completed, messages: await dequeue(context, place, wanted) };
+  }
+  const token = leaseToken(wanted.requestId);
+  const args = [Math.min(wanted.count, dequeueMax), wanted.leaseMs ?? '', token, '0'];
+  for (const { id, leaseToken: held, result } of leases) args.push(id, held, resultArgument(result));
+  const { again, answer } = await run(context, place, 'complete_dequeue', now, args);
+  const [packed, messages] = answer as [Buffer, Buffer[]];
+  const completed = leaseOutcomes(leases, packed);
+  if (again === 0) return { completed, messages: decodeAll(place.queue, messages) };
+  return { completed, messages: await dequeue(context, place, wanted) };
+}
+
+/** Completes one lease and enqueues all that follows from it, or does neither. */
+export async function completeWithFollowUps(
+  context: Context,
+  place: Place,
+  lease: LeaseRef & { readonly result: string | undefined; readonly followUps: readonly FollowUp[] },
+  {
+    now,
+    exclusiveKey,
+    placeOf,
+  }: {
+    now: number | undefined;
+    exclusiveKey: (queue: string) => Promise<string>;
+    /** Where a follow-up lives; undefined when that is not in the same slot as the lease. */
+    placeOf: (queue: string) => Place | undefined;
+  },
+): Promise<LeaseOutcome> {
+  const { id } = lease;
+  const args: (string | number)[] = [id, lease.leaseToken, resultArgument(lease.result)];
+  const keys = keysOf(context, place);
+  for (const { queue, messages } of lease.followUps) {
+    const target = placeOf(queue);
+    if (!target) return { kind: 'refused', id, error: elsewhere(queue, place.queue) };
+    keys.push(...keysOf(context, target));
+    args.push(messages.length, ...messages.flatMap(enqueueArguments));
+  }
+  const { answer } = await run(context, place, 'complete_enqueue', now, args, { keys });
+  const refusal = /^([bm])(\d+),/.exec((answer as Buffer).toString('latin1', 0, 32));
+  if (!refusal) return leaseOutcomes([lease], answer)[0]!;
+  const { queue } = lease.followUps[Number(refusal[2]) - 1]!;
+  const error = refusal[1] === 'b' ? enqueueBlocked(queue) : keyMissing(await exclusiveKey(queue));
+  return { kind: 'refused', id, error };
+}
+
+const elsewhere = (queue: string, own: string) =>
+  invalidInput('followUps', queue, `the queue "${own}" itself: in a Cluster one step reaches one hash slot`);

@@ -1,0 +1,43 @@
+/** dequeue: asks again while more is due than one call may move, and while a filter's index has not been walked to its end. */
+import { randomToken } from '../../../ids.js';
+import type { LeasedMessage } from '../../message.js';
+import type { DequeueRequest } from '../../store.js';
+import { type Context, type Place, run } from '../call.js';
+import { decodeLeased } from '../codec.js';
+
+/** Handed out by one call at most. */
+export const dequeueMax = 1_000;
+/** Rounds that only move what is due; after them messages are handed out although more is due. */
+const sweepsMax = 200;
+
+export const leaseToken = (requestId: string): string => `${requestId}.${randomToken()}`;
+
+export async function dequeue(
+  context: Context,
+  place: Place,
+  request: DequeueRequest,
+): Promise<LeasedMessage[]> {
+  const { count, leaseMs = '', requestId, where, now } = request;
+  const token = leaseToken(requestId);
+  const pairs = Object.entries(where).flat();
+  let cursor: readonly [score: string, member: string | Buffer] = ['', ''];
+  for (let sweeps = 0; ; ) {
+    const force = sweeps < sweepsMax ? '0' : '1';
+    const args = [Math.min(count, dequeueMax), leaseMs, token, force, ...cursor, ...pairs];
+    const { again, answer } = await run(context, place, 'dequeue', now, args);
+    if (again === 0) return decodeAll(place.queue, answer as Buffer[]);
+    if (again === 1) sweeps += 1;
+    else {
+      const [score, member] = answer as [Buffer, Buffer];
+      cursor = [score.toString('latin1'), member];
+    }
+  }
+}
+
+/** Id, body and state record of each message. */
+export function decodeAll(queue: string, parts: readonly Buffer[]): LeasedMessage[] {
+  const messages: LeasedMessage[] = [];
+  for (let index = 0; index < parts.length; index += 3)
+    messages.push(decodeLeased(queue, parts[index]!.toString(), parts[index + 1]!, parts[index + 2]!));
+  return messages;
+}
