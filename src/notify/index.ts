@@ -1,4 +1,7 @@
 export { createNotify, type Notify } from './notify.js';
+export { createSmppProvider, type SmppOptions, type SmppProvider } from './providers/smpp.js';
+export { createSmtpProvider, type SmtpOptions } from './providers/smtp.js';
+export { createWebhookProvider, type WebhookOptions } from './providers/webhook.js';
 export { createSandboxProvider, type SandboxOptions } from './providers/sandbox.js';
 export { defineKinds } from './kinds.js';
 export type { AnyKind, DataOf, Guarantee, KindDefinition, KindPolicy, KindTable, Priority } from './kinds.js';

@@ -9,3 +9,19 @@ export { findPostgresBinaries, type PostgresBinaries, type PostgresKind } from '
 export { type PostgresServer, type PostgresServerOptions, startPostgresServer } from './postgres-server.js';
 export { Proxy, type ProxyOptions, startProxy } from './proxy.js';
 export { type RunServer, type RunServers, startRunServers } from './servers.js';
+export { accepts, faultList, faultShares, seededRandom, type Fault, type FaultScript } from './provider-faults.js';
+export {
+  startHttpCounterpart,
+  type HttpAnswer,
+  type HttpCounterpart,
+  type HttpCounterpartOptions,
+  type ReceivedRequest,
+} from './provider-http.js';
+export { startSmppCounterpart, type SmppCounterpart, type SubmittedMessage } from './provider-smpp.js';
+export {
+  startSmtpCounterpart,
+  type SmtpCounterpart,
+  type SmtpFault,
+  type SmtpMessage,
+  type SmtpPhase,
+} from './provider-smtp.js';
