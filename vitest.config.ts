@@ -10,5 +10,7 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // Waiting for a condition costs nothing when it holds; a loaded machine must not fail a test.
+    expect: { poll: { timeout: 20_000, interval: 20 } },
   },
 });

@@ -33,7 +33,7 @@ export interface PostgresServer {
   createDatabase(name?: string): Promise<string>;
   /** Ends all sessions, shuts down and removes the cluster. May be called twice. */
   stop(): Promise<void>;
-  /** SIGKILL of the server; its data stays for `restart`. */
+  /** SIGKILL of the server and its sessions; its data stays for `restart`. */
   kill(): Promise<void>;
   /** Starts again on the same port with the same data; shuts down first when it runs. */
   restart(): Promise<void>;
@@ -170,7 +170,9 @@ class Cluster implements PostgresServer {
   }
 
   async kill(): Promise<void> {
+    const sessions = await this.#readSessions();
     await this.#child.end('SIGKILL');
+    for (const pid of sessions) killIfThere(pid);
   }
 
   async restart(): Promise<void> {
@@ -206,7 +208,25 @@ class Cluster implements PostgresServer {
     return false;
   }
 
+  /** The processes of the sessions; they would go on for a moment without their parent. Known on Linux only. */
+  async #readSessions(): Promise<number[]> {
+    const pid = this.#child.pid;
+    const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
+    return text
+      .split(' ')
+      .filter((word) => word !== '')
+      .map(Number);
+  }
+
   async #readLog(): Promise<string> {
     return (await readFile(this.logFile, 'utf8').catch(() => '')).slice(-4_000);
+  }
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
   }
 }
