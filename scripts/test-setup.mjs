@@ -2,8 +2,14 @@
 // a browser comes from the system's packages. What cannot be brought is named, and its tests say that they were skipped.
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 
-const needed = [{ package: 'chromium', present: () => existsSync('/usr/bin/chromium') }];
+const onPath = (program) =>
+  (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, program)));
+const needed = [
+  { package: 'chromium', present: () => existsSync('/usr/bin/chromium') },
+  { package: 'redis-server', present: () => process.env.REDIS_URL !== undefined || onPath('redis-server') },
+];
 const missing = needed.filter((entry) => !entry.present()).map((entry) => entry.package);
 if (missing.length > 0) {
   console.log(`installing ${missing.join(', ')} (for the tests)`);
