@@ -58,6 +58,13 @@ export const kinds = defineKinds({
 });
 export type TestKinds = typeof kinds;
 
+/** The same with pauses that a test can wait for. */
+export const quickKinds: TestKinds = {
+  otp: { ...kinds.otp, retryAfter: 50 as never },
+  order: { ...kinds.order, retryAfter: 50 } as TestKinds['order'],
+  promo: kinds.promo,
+};
+
 /** Short where a test would otherwise wait. */
 export const shortTimings: Partial<NotifyTimings> = {
   timeoutMs: 500,
