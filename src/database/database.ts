@@ -2,7 +2,9 @@
  * The database port: one small interface over `pg` and PGlite, so that every part has one code path.
  *
  * Value rules, alike on both drivers: int8 and numeric come back as strings, bytea as Uint8Array, json and jsonb as
- * text (they also go in as text), timestamptz as Date, arrays as arrays of the same.
+ * text (they also go in as text), timestamptz as Date (cut to milliseconds), int2, int4, oid and floats as numbers, bool
+ * as boolean, arrays as arrays of the same, every other type as the text that Postgres writes. Text with a NUL or half
+ * a surrogate pair, which Postgres cannot hold, throws `invalid-input`.
  */
 export type Row = Record<string, unknown>;
 

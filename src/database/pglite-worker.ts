@@ -23,14 +23,15 @@ const answer = (message: WorkerAnswer): void => port.postMessage(message);
  */
 async function open({ folder, seedFile, sharedBuffersMb }: WorkerStart): Promise<PGlite> {
   const startParams = [...PGlite.defaultStartParams, '-c', `shared_buffers=${sharedBuffersMb}MB`];
+  const options = { startParams, onStderr: keepWord };
   const make = async (dataDir?: string): Promise<PGlite> => {
     const seed = seedFile === undefined ? undefined : { loadDataDir: await readSeed(seedFile) };
-    return PGlite.create({ ...(dataDir !== undefined && { dataDir }), ...seed, startParams });
+    return PGlite.create({ ...(dataDir !== undefined && { dataDir }), ...seed, ...options });
   };
   if (folder === undefined) return make();
   const mark = `${folder}.unfinished`;
   if (existsSync(mark)) await rm(folder, { recursive: true, force: true });
-  if (existsSync(`${folder}/PG_VERSION`)) return PGlite.create({ dataDir: folder, startParams });
+  if (existsSync(`${folder}/PG_VERSION`)) return PGlite.create({ dataDir: folder, ...options });
   await writeFile(
     mark,
     'The database files beside this file are being made. If it stays, the making was cut short.\n',
@@ -38,6 +39,14 @@ async function open({ folder, seedFile, sharedBuffersMb }: WorkerStart): Promise
   const database = await make(folder);
   await rm(mark);
   return database;
+}
+
+const lastWords: string[] = [];
+
+/** Keeps what Postgres said last: PGlite's own errors do not tell why it cannot open a folder. */
+function keepWord(line: string): boolean {
+  if (lastWords.push(line) > 5) lastWords.shift();
+  return false;
 }
 
 async function readSeed(file: string): Promise<Blob> {
@@ -140,9 +149,13 @@ async function answerTo(database: PGlite, request: WorkerRequest): Promise<void>
 }
 
 function failureAnswer(error: unknown): WorkerAnswer {
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const reason = lastWords
+    .filter((line) => /FATAL|PANIC|DETAIL|HINT/.test(line))
+    .map((line) => line.replace(/^.*?\] /, ''));
   return {
     kind: 'failure',
-    message: error instanceof Error ? (error.stack ?? error.message) : String(error),
+    message: [reason.join(' '), ...lastWords, text].filter((line) => line !== '').join('\n'),
   };
 }
 

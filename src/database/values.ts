@@ -4,10 +4,14 @@
  */
 import { invalidInput } from '../errors.js';
 
+/** The protocol counts them in 16 bits, and drivers cut the rest off without a word. */
+const valuesMax = 65_535;
+
 export type EncodedValue = string | null;
 
 /** Encodes `$1`, `$2`, …; throws `invalid-input` naming the parameter. JSON goes in as text, hence no objects. */
 export function encodeValues(values: readonly unknown[]): EncodedValue[] {
+  if (values.length > valuesMax) throw invalidInput('values', values.length, `at most ${valuesMax} values`);
   return values.map((value, index) => encodeValue(value, `$${index + 1}`));
 }
 

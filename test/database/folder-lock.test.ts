@@ -1,4 +1,6 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
@@ -95,6 +97,29 @@ test('a folder whose path is longer than a socket address is locked like any oth
   expect(other.lines).toEqual(['folder-locked']);
   await lock.release();
   expect(await readdir(join(folder, 'lock'))).toEqual([]);
+});
+
+test('a starter waits until a rival that has not made up its mind is gone', async () => {
+  const folder = await makeFolder();
+  await mkdir(join(folder, 'lock'));
+  const id = 'f'.repeat(16);
+  let asked = 0;
+  const rival = createServer((socket) => {
+    asked += 1;
+    socket.end(JSON.stringify({ id, state: 'starting', pid: 1, host: 'rival', startedAt: 0 }));
+  });
+  rival.listen(join(folder, 'lock', `${id}.sock`));
+  await once(rival, 'listening');
+  let taken = false;
+  const taking = lockFolder(folder).then((lock) => {
+    taken = true;
+    return lock;
+  });
+  await expect.poll(() => asked).toBeGreaterThanOrEqual(3);
+  expect(taken).toBe(false);
+  rival.close();
+  const lock = await taking;
+  await lock.release();
 });
 
 test('of many takers at once in one process exactly one gets the folder, round after round', async () => {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, inject, test } from 'vitest';
@@ -97,13 +97,18 @@ describe('the embedded database on a folder', () => {
     expect(existsSync(join(folder, 'postgres.unfinished'))).toBe(false);
   });
 
-  test('that is damaged is reported, and the folder is free again', async () => {
+  test('that another version made is refused with the reason, left alone, and free again', async () => {
     const folder = await makeFolder();
-    await mkdir(join(folder, 'postgres'));
-    await writeFile(join(folder, 'postgres', 'PG_VERSION'), '18\n');
-    await expect(openIn(folder)).rejects.toMatchObject({ code: 'database-unavailable' });
+    await (await openIn(folder)).close();
+    const versionFile = join(folder, 'postgres', 'PG_VERSION');
+    await writeFile(versionFile, '12\n');
+    await expect(openIn(folder)).rejects.toMatchObject({
+      code: 'database-unavailable',
+      message: expect.stringContaining('database files are incompatible with server'),
+    });
     expect(await readFolderLock(folder)).toBeUndefined();
-    expect(await readFile(join(folder, 'postgres', 'PG_VERSION'), 'utf8')).toBe('18\n');
+    await writeFile(versionFile, '18\n');
+    expect((await (await openIn(folder)).query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   });
 
   test('does not keep the process alive when it is not closed, and nothing is lost', async () => {

@@ -184,6 +184,14 @@ describe.each(testDatabases())('values on $name', ({ open }) => {
     });
   });
 
+  test('more values than the protocol can count are refused', async () => {
+    const values = Array.from({ length: 65_536 }, () => 1);
+    await expect(database.query('select 1', values)).rejects.toMatchObject({
+      code: 'invalid-input',
+      field: 'values',
+    });
+  });
+
   test('a query is one statement', async () => {
     await expect(database.query('select 1; select 2')).rejects.toMatchObject({ code: '42601' });
   });
