@@ -35,14 +35,32 @@ export function queueStoreSuite(options: QueueStoreSuiteOptions): void {
       current = undefined;
     });
 
-    describe('enqueue', () => enqueueTests(harness));
-    describe('order and due times', () => orderTests(harness));
-    describe('leases', () => leaseTests(harness));
-    describe('settling', () => settleTests(harness));
-    describe('exclusivity', () => exclusiveTests(harness));
-    describe('filters and depth', () => filterTests(harness));
-    describe('operations', () => operateTests(harness));
-    describe('retention and history', () => retentionTests(harness));
-    describe('waiting', () => waitingTests(harness));
+    describe('enqueue', () => {
+      enqueueTests(harness);
+    });
+    describe('order and due times', () => {
+      orderTests(harness);
+    });
+    describe('leases', () => {
+      leaseTests(harness);
+    });
+    describe('settling', () => {
+      settleTests(harness);
+    });
+    describe('exclusivity', () => {
+      exclusiveTests(harness);
+    });
+    describe('filters and depth', () => {
+      filterTests(harness);
+    });
+    describe('operations', () => {
+      operateTests(harness);
+    });
+    describe('retention and history', () => {
+      retentionTests(harness);
+    });
+    describe('waiting', () => {
+      waitingTests(harness);
+    });
   });
 }

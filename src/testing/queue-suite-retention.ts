@@ -44,7 +44,7 @@ export function retentionTests(harness: () => QueueHarness): void {
       for (const step of [0, 30_000, 29_999]) {
         clock.advance(step);
         await tidy();
-        expect(await queue.complete(name, [done]), name).toEqual(first);
+        expect(await queue.complete(name, [done])).toEqual(first);
         expect(await queue.fail(name, [{ ...failed, error: 'x' }])).toMatchObject([
           { kind: 'done', state: 'errored' },
         ]);

@@ -6,6 +6,7 @@ import { type Database, migrate, quoteSchema } from '../../database/index.js';
 import { type Log, silentLog } from '../../log.js';
 import type { MessageEvent, MessageState } from '../message.js';
 import type { EnqueueOutcome, LeaseOutcome, QueueConfiguration, QueueStore, Recurring } from '../store.js';
+import { prepareCompleteWithFollowUps } from './operations/complete-with-follow-ups.js';
 import { prepareConfigure } from './operations/configure.js';
 import { prepareDepth } from './operations/depth.js';
 import { prepareDequeue } from './operations/dequeue.js';
@@ -42,6 +43,7 @@ function prepareAll(schema: string) {
     dequeue: prepareDequeue(schema),
     settleAndDequeue: prepareSettleAndDequeue(schema),
     settle: prepareSettle(schema),
+    completeWithFollowUps: prepareCompleteWithFollowUps(schema),
     operate: prepareOperate(schema),
     read: prepareRead(schema),
     depth: prepareDepth(schema),
@@ -142,8 +144,27 @@ class PostgresQueueStore implements QueueStore {
   }
 
   async complete(request: Request<'complete'>): Promise<LeaseOutcome[]> {
-    const on = request.transaction === undefined ? this.#database : transactionQueryable(request.transaction);
-    return this.#settled(request, (leases) => this.#do.settle.complete(on, { ...request, leases }));
+    const { leases, transaction } = request;
+    if (leases.some(({ followUps }) => followUps)) return this.#completeEach(request);
+    const on = transaction === undefined ? this.#database : transactionQueryable(transaction);
+    return this.#settled(request, (some) => this.#do.settle.complete(on, { ...request, leases: some }));
+  }
+
+  /** Follow-ups make each completion a transaction of its own: one that is refused takes no other with it. */
+  async #completeEach({ queue, leases, transaction, now }: Request<'complete'>): Promise<LeaseOutcome[]> {
+    const given = transaction === undefined ? undefined : transactionQueryable(transaction);
+    const outcomes: LeaseOutcome[] = [];
+    for (const lease of leases) {
+      const call = { queue, lease, channel: this.#wake.channel, now };
+      const { settled, wakes } = given
+        ? await this.#do.completeWithFollowUps(given, call)
+        : await this.#do.completeWithFollowUps.inTransactionOf(this.#database, call);
+      outcomes.push(settled.outcome);
+      if (given) continue;
+      this.#publishSettled(queue, [settled], now);
+      for (const name of wakes) this.#wake.hint(name);
+    }
+    return outcomes;
   }
 
   async fail(request: Request<'fail'>): Promise<LeaseOutcome[]> {
@@ -266,7 +287,9 @@ class PostgresQueueStore implements QueueStore {
   }
 
   async housekeep({ now }: Request<'housekeep'>) {
-    const { moved, nextDueMs, woken } = await this.#do.housekeep.housekeep(this.#database, now);
+    const { moved, nextDueMs, woken, repaired } = await this.#do.housekeep.housekeep(this.#database, now);
+    if (repaired > 0)
+      this.#log.error({ repaired }, 'exclusivity values disagreed with their messages and were repaired');
     for (const queue of woken) this.#wake.hint(queue);
     return { moved, nextDueMs };
   }

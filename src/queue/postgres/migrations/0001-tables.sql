@@ -65,6 +65,9 @@ create index messages_lease on {{schema}}.messages (lease) where state = 2;
 -- The waiting messages of an exclusivity value, best first.
 create index messages_value on {{schema}}.messages (queue_no, value, priority, seq) where state = 1 and value is not null;
 
+-- The running message of an exclusivity value.
+create index messages_value_running on {{schema}}.messages (queue_no, value) where state = 2 and value is not null;
+
 -- Which ids a queue knows: the unique index that decides whether a message is new. A check against live and finished
 -- messages instead would let two enqueues at once both find nothing.
 create table {{schema}}.ids (
@@ -89,6 +92,48 @@ create table {{schema}}.pairs (
 ) with (
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0
 );
+
+-- The values of exclusive queues that have waiting or running messages, derived from `messages`. A value is idle while
+-- nothing of it runs, and stands in the order of dequeue by its best waiting message: a dequeue walks idle values only,
+-- so it takes the same time with any number of blocked messages in front.
+create table {{schema}}.exclusive_values (
+  queue_no integer not null,
+  value text collate "C" not null,
+  running_seq bigint,
+  head_priority bigint,
+  head_seq bigint,
+  primary key (queue_no, value)
+) with (
+  fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0
+);
+
+create index exclusive_values_idle on {{schema}}.exclusive_values (queue_no, head_priority, head_seq)
+  where running_seq is null and head_seq is not null;
+
+-- Values whose messages have changed: written by whoever changes them, in the same transaction and without locking the
+-- value, so that neither a caller's open transaction nor a completion ever waits for another. Dequeue takes them in.
+create table {{schema}}.value_changes (
+  queue_no integer not null,
+  value text collate "C" not null
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+
+create index value_changes_queue on {{schema}}.value_changes (queue_no);
+
+-- Whose turn it is to take changes in: a row to lock for each exclusive queue, and how far the check of values has come.
+create table {{schema}}.value_turns (
+  queue_no integer primary key,
+  checked text collate "C" not null default '',
+  repaired bigint not null default 0
+);
+
+-- What a queue with a rate limit has handed out lately.
+create table {{schema}}.rate_grants (
+  queue_no integer not null,
+  at bigint not null,
+  count integer not null
+);
+
+create index rate_grants_at on {{schema}}.rate_grants (queue_no, at);
 
 -- Terminal messages, whole partitions of which are dropped when their retention has passed.
 create table {{schema}}.finished (

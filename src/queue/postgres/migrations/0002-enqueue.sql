@@ -105,7 +105,10 @@ begin
         as x(seq, id, payload, metadata, priority, delay, attempts_max, lease_ms, is_unique, trace, fresh)
       cross join lateral (select coalesce(x.delay, q.delay_ms) as delay) d
     where fresh is null or x.fresh
-    returning seq, state
+    returning seq, state, value
+  ), changed as (
+    insert into {{schema}}.value_changes (queue_no, value)
+    select distinct q.no, w.value from written w where w.value is not null and w.state = 1
   ), event as (
     insert into {{schema}}.events (queue_no, to_state, at, first_seq, last_seq, seqs)
     select q.no, w.state, t, min(w.seq), max(w.seq), array_agg(w.seq)

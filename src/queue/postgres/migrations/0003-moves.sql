@@ -1,9 +1,11 @@
 -- What several operations share: the record of a batch of moves, and the two ways in which a running message ends.
 
 -- One event a batch and kind of move (or a message), and the change in depth. `moves` holds, for each message: seq,
--- version, attempts, from, to.
+-- version, attempts, from, to, and its
+-- exclusivity value, which is noted as changed.
 create type {{schema}}.moved as (
-  seq bigint, priority bigint, version bigint, attempts integer, from_state smallint, to_state smallint, metadata jsonb
+  seq bigint, priority bigint, version bigint, attempts integer, from_state smallint, to_state smallint, metadata jsonb,
+  value text
 );
 
 create function {{schema}}.record(q {{schema}}.queues, t bigint, moves {{schema}}.moved[]) returns void
@@ -17,6 +19,10 @@ begin
     select q.no, m.from_state, m.to_state, t, min(m.seq), max(m.seq), array_agg(m.seq), array_agg(m.version), array_agg(m.attempts)
     from unnest(moves) m
     group by m.from_state, m.to_state, case when q.history = 'message' then m.seq end;
+  end if;
+  if q.exclusive_key is not null then
+    insert into {{schema}}.value_changes (queue_no, value)
+    select distinct q.no, m.value from unnest(moves) m where m.value is not null;
   end if;
   perform {{schema}}.count_moves(q, moves);
 end $$;

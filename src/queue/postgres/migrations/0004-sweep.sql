@@ -23,7 +23,7 @@ begin
       lease_end = case when d.state = 2 then 5 else m.lease_end end
     from due d
     where m.seq = d.seq and not d.is_last
-    returning m.seq, m.priority, m.version, m.attempts, d.state as from_state, 1::smallint as to_state, m.metadata
+    returning m.seq, m.priority, m.version, m.attempts, d.state as from_state, 1::smallint as to_state, m.metadata, m.value
   )
   select (select array_agg(row(b.*)::{{schema}}.moved) from back b), array_agg(d.seq) filter (where d.is_last)
   into moves, last
@@ -66,7 +66,7 @@ begin
     delete from {{schema}}.ids i using gone g
     where (retention = 0 or g.unique_while_live) and i.queue_no = g.queue_no and i.id = g.id and i.seq = g.seq
   )
-  select array_agg(row(g.seq, g.priority, g.version + 1, g.attempts, g.state, p_state, g.metadata)::{{schema}}.moved) into moves from gone g;
+  select array_agg(row(g.seq, g.priority, g.version + 1, g.attempts, g.state, p_state, g.metadata, g.value)::{{schema}}.moved) into moves from gone g;
   perform {{schema}}.record(q, t, moves);
   return moves;
 end $$;

@@ -30,7 +30,14 @@ begin
     order by m.priority, m.seq;
   if found or q.dequeue_blocked then return; end if;
 
-  if p_where = '{}' then
+  if q.rate_count is not null then
+    p_count := least(p_count, {{schema}}.allowance(q, t));
+    if p_count <= 0 then return; end if;
+  end if;
+
+  if q.exclusive_key is not null then
+    seqs := {{schema}}.pick_exclusive(q, p_where, p_count);
+  elsif p_where = '{}' then
     seqs := array(
       select m.seq from {{schema}}.messages m
       where m.queue_no = q.no and m.state = 1
@@ -41,6 +48,9 @@ begin
     seqs := {{schema}}.pick_matching(q, p_where, p_count);
   end if;
   if cardinality(seqs) = 0 then return; end if;
+  if q.rate_count is not null then
+    insert into {{schema}}.rate_grants (queue_no, at, count) values (q.no, t, cardinality(seqs));
+  end if;
   return query select * from {{schema}}.take(q, t, seqs, p_lease_ms, p_request || '.' || p_nonce, p_worker);
 end $$;
 
@@ -89,6 +99,17 @@ as $$
     left join {{schema}}.depth d on d.queue_no = p_queue_no and d.pair = {{schema}}.pair_of(e.key, e.value)
   order by coalesce(d.pending, 0) limit 1
 $$;
+
+-- How many more messages the rate limit lets through now. Dequeues of a limited queue take turns.
+create function {{schema}}.allowance(q {{schema}}.queues, t bigint) returns integer
+language plpgsql
+as $$
+#variable_conflict use_column
+begin
+  perform from {{schema}}.queues where no = q.no for update;
+  delete from {{schema}}.rate_grants g where g.queue_no = q.no and g.at <= t - q.rate_ms;
+  return q.rate_count - (select coalesce(sum(g.count), 0) from {{schema}}.rate_grants g where g.queue_no = q.no);
+end $$;
 
 -- Leases messages whose rows the caller has locked.
 create function {{schema}}.take(

@@ -41,6 +41,8 @@ begin
   ), freed as (
     delete from {{schema}}.ids i using gone g
     where (q.completed_ms = 0 or g.unique_while_live) and i.queue_no = g.queue_no and i.id = g.id and i.seq = g.seq
+  ), changed as (
+    insert into {{schema}}.value_changes (queue_no, value) select distinct q.no, g.value from gone g where g.value is not null
   ), event as (
     insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
     select q.no, 2, 3, t, min(g.seq), max(g.seq), array_agg(g.seq), array_agg(g.version + 1), array_agg(g.attempts)
@@ -153,7 +155,7 @@ begin
     set state = case when h.delay > 0 then 0 else 1 end, visible_at = t + h.delay, due_at = case when h.delay > 0 then t + h.delay end,
       version = m.version + 1, lease_end = p_lease_end, attempts = m.attempts - h.refund::integer, error = coalesce(h.error, m.error)
     from held h where m.seq = h.seq and not h.is_end
-    returning m.seq, m.priority, m.version, m.attempts, 2::smallint as from_state, m.state as to_state, m.metadata
+    returning m.seq, m.priority, m.version, m.attempts, 2::smallint as from_state, m.state as to_state, m.metadata, m.value
   )
   select (select array_agg(row(b.*)::{{schema}}.moved) from back b),
     array_agg(h.seq) filter (where h.is_end), array_agg(coalesce(h.error, 'released with no attempts left')) filter (where h.is_end),
@@ -204,7 +206,7 @@ begin
     from held h where m.seq = h.seq
     returning m.seq, m.priority, m.version, m.attempts, m.metadata, m.due_at, h.place
   )
-  select array_agg(row(l.seq, l.priority, l.version, l.attempts, 2, 2, l.metadata)::{{schema}}.moved order by l.place),
+  select array_agg(row(l.seq, l.priority, l.version, l.attempts, 2, 2, l.metadata, null)::{{schema}}.moved order by l.place),
     array_agg(l.place::integer order by l.place), array_agg(l.due_at order by l.place)
   into moves, done, untils
   from longer l;
@@ -213,7 +215,7 @@ begin
   return query
     select d.place, 'done', 2::smallint, m.version, m.attempts, m.metadata::text, d.until
     from unnest(done, untils) with ordinality as d(place, until, n)
-      join unnest(moves) with ordinality as m(seq, priority, version, attempts, from_state, to_state, metadata, n) on m.n = d.n;
+      join unnest(moves) with ordinality as m(seq, priority, version, attempts, from_state, to_state, metadata, value, n) on m.n = d.n;
   if coalesce(cardinality(done), 0) < cardinality(p_seqs) then
     return query select l.*, null::bigint from {{schema}}.lost(q, t, p_seqs, p_leases, p_ids, done, 0::smallint) l;
   end if;

@@ -87,7 +87,7 @@ begin
         update {{schema}}.ids i set payload_hash = hashtextextended(next.payload, 0) where i.queue_no = q.no and i.id = m.id;
       end if;
       -- Two moves, so that the pair index loses the old priority and gets the new one.
-      move := row(m.seq, m.priority, next.version, m.attempts, m.state, next.state, m.metadata);
+      move := row(m.seq, m.priority, next.version, m.attempts, m.state, next.state, m.metadata, m.value);
       perform {{schema}}.unindex(q, move);
       move.priority := next.priority;
       perform {{schema}}.record(q, t, array[move]);
@@ -135,7 +135,7 @@ begin
     from gone
     returning *
   )
-  select array_agg(row(b.seq, b.priority, b.version, 0, 5, 1, b.metadata)::{{schema}}.moved) into moves from back b;
+  select array_agg(row(b.seq, b.priority, b.version, 0, 5, 1, b.metadata, b.value)::{{schema}}.moved) into moves from back b;
   perform {{schema}}.record(q, t, moves);
   return query
     select x.place::integer,
@@ -185,7 +185,7 @@ begin
   ), freed as (
     delete from {{schema}}.ids i using gone g where i.queue_no = q.no and i.id = g.id and i.seq = g.seq
   )
-  select array_agg(row(g.seq, g.priority, g.version + 1, g.attempts, g.state, 4, g.metadata)::{{schema}}.moved) into moves from gone g;
+  select array_agg(row(g.seq, g.priority, g.version + 1, g.attempts, g.state, 4, g.metadata, g.value)::{{schema}}.moved) into moves from gone g;
   perform {{schema}}.record(q, t, moves);
   return coalesce(cardinality(moves), 0);
 end $$;

@@ -1,7 +1,7 @@
 -- One bounded step of what runs in the background, for all queues: due messages, terminal messages past their retention,
 -- the folding of depth changes. Any number of processes may do so at once; each takes rows that no other holds.
 create function {{schema}}.housekeep(p_now bigint)
-returns table (moved integer, next_due_ms bigint, woken text[])
+returns table (moved integer, next_due_ms bigint, woken text[], repaired integer)
 language plpgsql
 set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
@@ -11,6 +11,7 @@ declare
   t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
   total integer := 0;
   swept integer;
+  fixed integer := 0;
   names text[] := '{}';
   next_due bigint;
 begin
@@ -22,6 +23,13 @@ begin
     total := total + swept;
     if swept > 0 then names := names || q.name; end if;
   end loop;
+  for q in
+    select q.* from {{schema}}.queues q where q.exclusive_key is not null
+  loop
+    swept := {{schema}}.check_values(q, 200);
+    fixed := fixed + swept;
+    if swept > 0 then names := names || q.name; end if;
+  end loop;
   total := total + {{schema}}.collect(t, 1000);
   perform {{schema}}.fold_depth(2000);
 
@@ -31,7 +39,7 @@ begin
     union all
     select min(r.next_at) from {{schema}}.recurring r
   ) n;
-  return query select total, case when next_due > t then next_due - t when next_due is not null then 0 end, names;
+  return query select total, case when next_due > t then next_due - t when next_due is not null then 0 end, names, fixed;
 end $$;
 
 -- Forgets terminal messages whose retention has passed. Where the token has to be remembered for longer, that is kept.
@@ -95,6 +103,10 @@ begin
   return query
     select q.name from {{schema}}.queues q
     where q.name = any(p_queues) and not q.dequeue_blocked and (
-      exists (select from {{schema}}.messages m where m.queue_no = q.no and m.state = 1)
+      case when q.exclusive_key is null
+        then exists (select from {{schema}}.messages m where m.queue_no = q.no and m.state = 1)
+        else exists (select from {{schema}}.value_changes c where c.queue_no = q.no) or exists (
+          select from {{schema}}.exclusive_values v where v.queue_no = q.no and v.running_seq is null and v.head_seq is not null)
+      end
       or exists (select from {{schema}}.messages m where m.queue_no = q.no and m.due_at <= t));
 end $$;

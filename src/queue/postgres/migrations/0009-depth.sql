@@ -37,7 +37,8 @@ begin
       true, t;
 end $$;
 
--- The pending message that has waited longest, among the first 100,000 in the order of dequeue.
+-- The pending message that has waited longest, those behind a running message of their value apart, among the first
+-- 100,000 in the order of dequeue.
 create function {{schema}}.oldest(p_queue text, p_where jsonb, p_now bigint)
 returns table (id text, age_ms bigint)
 language plpgsql
@@ -53,9 +54,10 @@ begin
   perform {{schema}}.sweep_due(q, t);
   return query
     select w.id, greatest(0, t - w.visible_at) from (
-      select m.id, m.visible_at, m.seq, m.metadata from {{schema}}.messages m
+      select m.id, m.visible_at, m.seq, m.metadata, m.value from {{schema}}.messages m
       where m.queue_no = q.no and m.state = 1 order by m.priority, m.seq limit 100000
     ) w
-    where coalesce(w.metadata, '{}') @> p_where
+    where coalesce(w.metadata, '{}') @> p_where and (w.value is null or not exists (
+      select from {{schema}}.messages r where r.queue_no = q.no and r.value = w.value and r.state = 2))
     order by w.visible_at, w.seq limit 1;
 end $$;

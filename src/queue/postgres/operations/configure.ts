@@ -33,6 +33,11 @@ export function prepareConfigure(schema: string) {
     completed_ms = $6::bigint, canceled_ms = $7::bigint, errored_ms = $8::bigint, enqueue_blocked = $9::boolean,
     dequeue_blocked = $10::boolean, rate_count = $11::integer, rate_ms = $12::bigint, history = $13::text where name = $1::text`;
 
+  const clearValuesText = `with values as (
+      delete from ${schema}.exclusive_values v using ${schema}.queues q where v.queue_no = q.no and q.name = $1::text
+    ) delete from ${schema}.value_changes c using ${schema}.queues q where c.queue_no = q.no and q.name = $1::text`;
+  const turnText = `insert into ${schema}.value_turns (queue_no) select no from ${schema}.queues where name = $1::text on conflict do nothing`;
+
   return {
     async queues(on: Queryable): Promise<string[]> {
       const { rows } = await on.query<{ name: string }>(queuesText);
@@ -58,6 +63,8 @@ export function prepareConfigure(schema: string) {
         if (JSON.stringify(next.type) !== JSON.stringify(before.type)) {
           const { rows } = await transaction.query<{ empty: boolean }>(emptyText, [queue]);
           if (!rows[0]!.empty) throw typeFixed(queue);
+          await transaction.query(clearValuesText, [queue]);
+          await transaction.query(turnText, [queue]);
         }
         await transaction.query(writeText, [queue, ...valuesOf(next)]);
         return next;

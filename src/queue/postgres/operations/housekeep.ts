@@ -1,25 +1,27 @@
 /** What runs in the background, and what a waiting process asks: each one statement for all queues. */
 import type { Queryable } from '../../../database/index.js';
 
-type HousekeepRow = { moved: number; next_due_ms: string | null; woken: string[] };
+type HousekeepRow = { moved: number; next_due_ms: string | null; woken: string[]; repaired: number };
 
 export interface HousekeepAnswer {
   readonly moved: number;
   readonly nextDueMs: number | undefined;
   /** Queues in which something has become pending. */
   readonly woken: readonly string[];
+  /** Exclusivity values that disagreed with their messages: 0 unless something is wrong. */
+  readonly repaired: number;
 }
 
 export function prepareHousekeep(schema: string) {
-  const housekeepText = `select moved, next_due_ms, woken from ${schema}.housekeep($1::bigint)`;
+  const housekeepText = `select moved, next_due_ms, woken, repaired from ${schema}.housekeep($1::bigint)`;
   const readyText = `select name from ${schema}.ready($1::text[], $2::bigint) as name`;
   const timeText = `select ${schema}.now_ms($1::bigint) as now`;
 
   return {
     async housekeep(on: Queryable, now: number | undefined): Promise<HousekeepAnswer> {
       const { rows } = await on.query<HousekeepRow>(housekeepText, [now ?? null]);
-      const { moved, next_due_ms: nextDueMs, woken } = rows[0]!;
-      return { moved, nextDueMs: nextDueMs === null ? undefined : Number(nextDueMs), woken };
+      const { moved, next_due_ms: nextDueMs, woken, repaired } = rows[0]!;
+      return { moved, nextDueMs: nextDueMs === null ? undefined : Number(nextDueMs), woken, repaired };
     },
 
     async ready(on: Queryable, queues: readonly string[], now: number | undefined): Promise<string[]> {

@@ -1,0 +1,212 @@
+-- Exclusive queues: at most one running message of each value. Only the transaction that has locked a value's row hands
+-- out a message of it. Heads are computed in a later statement than the one that waited for locks: within one, a
+-- sub-select would still see what was there before the wait.
+
+-- The messages that an exclusive queue hands out next, their rows and values locked; marks their values as running.
+create function {{schema}}.pick_exclusive(q {{schema}}.queues, p_where jsonb, p_count integer) returns bigint[]
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  held text[];
+  seqs bigint[];
+  holds_values boolean := false;
+begin
+  for attempt in 1..3 loop
+    -- Who holds a value must not wait for one who may be waiting for that value.
+    perform {{schema}}.take_in_changes(q, attempt > 1 and not holds_values);
+    if p_where = '{}' then
+      held := array(
+        select v.value from {{schema}}.exclusive_values v
+        where v.queue_no = q.no and v.running_seq is null and v.head_seq is not null
+        order by v.head_priority, v.head_seq
+        limit p_count
+        for update skip locked);
+    else
+      held := {{schema}}.lock_matching_values(q, p_where, p_count);
+    end if;
+    seqs := {{schema}}.claim_heads(q, held, p_where, p_count);
+    exit when cardinality(seqs) > 0;
+    holds_values := holds_values or cardinality(held) > 0;
+    -- Nothing: unless somebody else is about to free values, that is the answer.
+    exit when not exists (select from {{schema}}.value_changes c where c.queue_no = q.no);
+  end loop;
+  return seqs;
+end $$;
+
+-- The best matching message of each value whose row is locked, if nothing of the value runs.
+create function {{schema}}.claim_heads(q {{schema}}.queues, p_values text[], p_where jsonb, p_count integer) returns bigint[]
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  seqs bigint[];
+  held text[];
+begin
+  select coalesce(array_agg(m.seq), '{}'), coalesce(array_agg(m.value), '{}') into seqs, held from (
+    select b.seq, v.value
+    from unnest(p_values) v(value) cross join lateral (
+      select m.seq, m.priority from {{schema}}.messages m
+      where m.queue_no = q.no and m.value = v.value and m.state = 1 and coalesce(m.metadata, '{}') @> p_where
+      order by m.priority, m.seq limit 1 for update skip locked
+    ) b
+    where not exists (select from {{schema}}.messages r where r.queue_no = q.no and r.value = v.value and r.state = 2)
+    order by b.priority, b.seq limit p_count
+  ) m;
+  update {{schema}}.exclusive_values v set running_seq = x.seq, head_priority = null, head_seq = null
+    from unnest(seqs, held) x(seq, value) where v.queue_no = q.no and v.value = x.value;
+  -- A value that gave nothing was not what its row said.
+  if p_where = '{}' and cardinality(held) < cardinality(p_values) then
+    perform {{schema}}.settle_values(q, array(select unnest(p_values) except select unnest(held) order by 1));
+  end if;
+  return seqs;
+end $$;
+
+-- Locks the idle values of the best messages that match, walking the rarest pair in steps.
+create function {{schema}}.lock_matching_values(q {{schema}}.queues, p_where jsonb, p_count integer) returns text[]
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  rarest bigint := hashtextextended({{schema}}.rarest_pair(q.no, p_where), 0);
+  held text[] := '{}';
+  step text[];
+  after_priority bigint := -9223372036854775808;
+  after_seq bigint := 0;
+  walked integer;
+begin
+  loop
+    with walk as materialized (
+      select p.priority, p.seq from {{schema}}.pairs p
+      where p.queue_no = q.no and p.pair = rarest and (p.priority, p.seq) > (after_priority, after_seq)
+      order by p.priority, p.seq limit 10000
+    ), match as (
+      select m.value, min(w.priority) as priority, min(w.seq) as seq
+      from walk w join {{schema}}.messages m on m.seq = w.seq
+      where m.state = 1 and m.metadata @> p_where and m.value <> all(held)
+      group by m.value
+    ), free as (
+      select v.value from match m join {{schema}}.exclusive_values v on v.queue_no = q.no and v.value = m.value
+      where v.running_seq is null
+      order by m.priority, m.seq limit p_count - cardinality(held)
+      for update of v skip locked
+    )
+    select array(select value from free), (select count(*) from walk),
+      (select w.priority from walk w order by w.priority desc, w.seq desc limit 1),
+      (select w.seq from walk w order by w.priority desc, w.seq desc limit 1)
+    into step, walked, after_priority, after_seq;
+    held := held || step;
+    exit when walked < 10000 or cardinality(held) >= p_count;
+  end loop;
+  return held;
+end $$;
+
+-- Takes in what has changed, one session at a time; who comes second goes on without, or waits for its turn.
+create function {{schema}}.take_in_changes(q {{schema}}.queues, p_wait boolean) returns void
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  changed text[];
+begin
+  if not exists (select from {{schema}}.value_changes c where c.queue_no = q.no) then return; end if;
+  if p_wait then
+    perform from {{schema}}.value_turns t where t.queue_no = q.no for update;
+  else
+    perform from {{schema}}.value_turns t where t.queue_no = q.no for update skip locked;
+    if not found then return; end if;
+  end if;
+  for round in 1..20 loop
+    with gone as (
+      delete from {{schema}}.value_changes c
+      using (select x.ctid from {{schema}}.value_changes x where x.queue_no = q.no limit 2000) x
+      where c.ctid = x.ctid
+      returning c.value
+    )
+    select array_agg(g.value order by g.value) into changed from (select distinct value from gone) g;
+    exit when changed is null;
+    perform {{schema}}.settle_values(q, changed);
+  end loop;
+end $$;
+
+-- Makes the rows of some values say what their messages say. `p_values` is in key order.
+create function {{schema}}.settle_values(q {{schema}}.queues, p_values text[]) returns void
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+begin
+  insert into {{schema}}.exclusive_values (queue_no, value)
+    select q.no, v.value from unnest(p_values) v(value)
+    where exists (select from {{schema}}.messages m where m.queue_no = q.no and m.value = v.value and m.state = 1)
+    on conflict do nothing;
+  perform from unnest(p_values) p(value) join {{schema}}.exclusive_values v on v.queue_no = q.no and v.value = p.value
+    order by v.value for update of v;
+
+  update {{schema}}.exclusive_values v set running_seq = n.running_seq, head_priority = n.head_priority, head_seq = n.head_seq
+  from (
+    select p.value, r.seq as running_seq, case when r.seq is null then h.priority end as head_priority,
+      case when r.seq is null then h.seq end as head_seq
+    from unnest(p_values) p(value)
+      left join lateral (
+        select m.seq from {{schema}}.messages m where m.queue_no = q.no and m.value = p.value and m.state = 2 limit 1
+      ) r on true
+      left join lateral (
+        select m.priority, m.seq from {{schema}}.messages m where m.queue_no = q.no and m.value = p.value and m.state = 1
+        order by m.priority, m.seq limit 1
+      ) h on true
+  ) n
+  where v.queue_no = q.no and v.value = n.value
+    and (v.running_seq, v.head_priority, v.head_seq) is distinct from (n.running_seq, n.head_priority, n.head_seq);
+
+  delete from {{schema}}.exclusive_values v using unnest(p_values) p(value)
+    where v.queue_no = q.no and v.value = p.value and v.running_seq is null and v.head_seq is null;
+end $$;
+
+-- Checks some values against their messages, walking round all of them over time: a value that says otherwise is
+-- repaired and counted. Nothing is ever found unless there is a fault in the above.
+create function {{schema}}.check_values(q {{schema}}.queues, p_limit integer) returns integer
+language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
+as $$
+#variable_conflict use_column
+declare
+  from_value text;
+  last_value text;
+  wrong text[];
+begin
+  select t.checked into from_value from {{schema}}.value_turns t where t.queue_no = q.no for update skip locked;
+  if not found then return 0; end if;
+  with step as materialized (
+    select m.value from {{schema}}.messages m
+    where m.queue_no = q.no and m.state = 1 and m.value is not null and m.value > from_value
+    order by m.value, m.priority, m.seq limit p_limit
+  ), head as (
+    select distinct s.value from step s
+    where not exists (select from {{schema}}.value_changes c where c.queue_no = q.no and c.value = s.value)
+  ), checked as (
+    select h.value, (
+        select v.running_seq is not null and not exists (
+            select from {{schema}}.messages r where r.queue_no = q.no and r.value = h.value and r.state = 2)
+          or v.running_seq is null and v.head_seq is distinct from (
+            select m.seq from {{schema}}.messages m where m.queue_no = q.no and m.value = h.value and m.state = 1
+            order by m.priority, m.seq limit 1)
+        from {{schema}}.exclusive_values v where v.queue_no = q.no and v.value = h.value
+      ) as is_wrong
+    from head h
+  )
+  select array_agg(c.value order by c.value) filter (where c.is_wrong is not false), (select max(s.value) from step s)
+  into wrong, last_value from checked c;
+
+  if wrong is not null then perform {{schema}}.settle_values(q, wrong); end if;
+  if last_value is not null or from_value <> '' then
+    update {{schema}}.value_turns t
+    set checked = coalesce(last_value, ''), repaired = t.repaired + coalesce(cardinality(wrong), 0)
+    where t.queue_no = q.no;
+  end if;
+  return coalesce(cardinality(wrong), 0);
+end $$;
