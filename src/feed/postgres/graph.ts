@@ -57,7 +57,7 @@ function relations(schema: string): Relations {
     select exists (select 1 from gone) or exists (select 1 from withdrawn) as existed`;
   const keepFollow = `
     with kept as (
-      update ${schema}.follows set kept_until = ((${nowSql('$3')} + 1) << 20) - 1, pending = false
+      update ${schema}.follows set kept_until = ((${nowSql('$3')} + 1) << 20) - 1
       where follower = $1 and followee = $2 and kept_until is null
       returning followee),
     withdrawn as (delete from ${schema}.follow_requests where follower = $1 and followee = $2 returning 1),

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { Database } from '../../../src/database/index.js';
 import type { FeedOptionsInput } from '../../../src/feed/index.js';
-import { createMemoryQueueStore } from '../../../src/queue/memory/index.js';
+import { createPostgresQueueStore } from '../../../src/queue/postgres/index.js';
 import { type FeedClock, type FeedWorld, openFeedWorld } from '../../../src/testing/feed-world.js';
 import { type TestDatabase, testDatabases } from '../../database/test-databases.js';
 
@@ -24,12 +24,7 @@ export function useWorlds(on: TestDatabase) {
   return async (options?: FeedOptionsInput, clock?: FeedClock): Promise<FeedWorld> => {
     const world = await openFeedWorld({
       database,
-      queueStore: () => {
-        const store = createMemoryQueueStore();
-        const enqueue = store.enqueue.bind(store);
-        store.enqueue = ({ transaction: _, ...request }) => enqueue(request);
-        return store;
-      },
+      queueStore: (schema) => createPostgresQueueStore({ database, schema }),
       ...(options && { options }),
       ...(clock && { clock }),
     });

@@ -1,0 +1,69 @@
+/**
+ * The comparison with the oracle is tested itself: with a fault planted into the feed, some random world must differ.
+ */
+import { readFile } from 'node:fs/promises';
+import { describe, expect, test } from 'vitest';
+import type { FeedWorld } from '../../src/testing/feed-world.js';
+import { databases, useWorlds } from '../conformance/feed/worlds.js';
+import { RandomFeedWorld, runRandomWorld } from './feed-random-world.js';
+
+const seedsMax = 4;
+
+/** Texts of 0002-home.sql and what stands in their place. */
+const faults: Readonly<Record<string, readonly [string, string]>> = {
+  'authors whose mode switched or fan-out failed are not merged': [
+    'where f.follower = p_reader and a.pushed_since > 0',
+    'where f.follower = p_reader and false and a.pushed_since > 0',
+  ],
+  'a timeline whose entries were lost counts as live': [
+    'and exists (select 1 from {{schema}}.timeline t where t.reader = p_reader and t.post = -r.token)',
+    '',
+  ],
+  'nothing is read past the end of the timeline': [
+    'if p_floor > 0 and cardinality(recent)',
+    'if p_floor = 9223372036854775807 and cardinality(recent)',
+  ],
+  'an entry of an unfollowed author is shown': [
+    'where (p.author = p_reader or exists (',
+    'where (true or exists (',
+  ],
+  'a muted author is shown': ['m.muter = p_reader and m.muted = p.author', 'false'],
+  'a block is looked at in one direction': [
+    'where b.blocker = p.author and b.blocked = p_reader',
+    'where false',
+  ],
+  'an original is shown at every repost': ['place.first = p.id', 'true'],
+  'deleted originals are shown': ['p.id) and s.deleted_at is null', 'p.id)'],
+};
+
+const file = new URL('../../src/feed/postgres/migrations/0002-home.sql', import.meta.url);
+
+async function plant(world: FeedWorld, [from, to]: readonly [string, string]): Promise<void> {
+  const text = await readFile(file, 'utf8');
+  expect(text, 'the text of the fault').toContain(from);
+  const functions = text.replaceAll(from, to).match(/create function [\s\S]*?\$\$;/g) ?? [];
+  const replacing = functions.map((part) => part.replace('create function', 'create or replace function'));
+  await world.database.script(replacing.join('\n').replaceAll('{{schema}}', `"${world.schema}"`));
+}
+
+const pglite = databases.filter(({ name }) => name === 'pglite');
+
+describe.each(pglite)('a planted fault on $name', (on) => {
+  const world = useWorlds(on);
+
+  test.each(Object.entries(faults))(
+    'is found: %s',
+    async (_, fault) => {
+      let found: unknown;
+      // Seeds 7 and 8 run without the hybrid that most faults need.
+      for (let seed = 2; seed < 2 + seedsMax && found === undefined; seed += 1) {
+        const planted = await world(RandomFeedWorld.options(seed));
+        await plant(planted, fault);
+        found = await runRandomWorld(planted, seed).catch((error: unknown) => error);
+      }
+      expect(found, 'no seed found the fault').toBeDefined();
+      expect(String(found)).toContain('replay:');
+    },
+    180_000,
+  );
+});
