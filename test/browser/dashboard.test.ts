@@ -261,6 +261,26 @@ describe.skipIf(browserPath === undefined)('the dashboard', () => {
     await page.locator('.message-state', { hasText: 'canceled' }).waitFor();
   });
 
+  it('shows every change of a message that failed, and requeues it', async () => {
+    const failing = 'failing';
+    await api('POST', `/v1/queues/${failing}/messages`, { messages: [{ id: 'bad', payload: null }] });
+    const { messages } = await api('POST', `/v1/queues/${failing}/dequeue`, {});
+    const { leaseToken } = messages[0];
+    await api('POST', `/v1/queues/${failing}/messages/bad/fail`, { leaseToken, error: 'no such street' });
+
+    const page = await open(`#/queues/${failing}?state=errored`);
+    await page.getByRole('link', { name: 'bad' }).click();
+    await page.getByText('no such street').waitFor();
+    const steps = page.getByRole('region', { name: /^History/ }).locator('tbody tr');
+    await until('the history', async () => (await steps.count()) >= 3, withinMs);
+    const moves = await steps.locator('td:nth-child(3)').allTextContents();
+    expect(moves).toEqual(['pending', 'running', 'errored']);
+
+    await page.getByRole('button', { name: 'Requeue message bad' }).click();
+    await page.locator('.message-state', { hasText: 'pending' }).waitFor();
+    expect((await api('GET', `/v1/queues/${failing}/messages/bad`)).state).toBe('pending');
+  });
+
   it('pauses a queue and opens it again', async () => {
     await enqueue({ id: 'waits', payload: null });
     const page = await open(`#/queues/${path(queue)}`);

@@ -20,6 +20,8 @@ const kinds: Readonly<
   blocks: { label: 'Blocked', empty: 'Nobody is blocked.', undo: 'Unblock' },
 };
 
+const accountsPerPage = '20';
+
 export interface RelationsProps {
   readonly account: string;
   /** Goes up with every change made elsewhere on the page. */
@@ -32,7 +34,7 @@ export function Relations({ account, changes, onChange }: RelationsProps) {
   const [after, setAfter] = useState<string | undefined>(undefined);
   const [problem, setProblem] = useState<ApiProblem | undefined>(undefined);
   const list = useResource<RelationPage>(JSON.stringify([account, kind, after]), (signal) =>
-    call(apiPath('accounts', account, kind), { query: { after }, signal }),
+    call(apiPath('accounts', account, kind), { query: { after, limit: accountsPerPage }, signal }),
   );
   useEffect(() => {
     if (changes > 0) void list.reload();
