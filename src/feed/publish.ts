@@ -2,6 +2,7 @@
  * Publish: the post, its fan-out message and the author's own entry in one transaction, whatever the number of followers.
  * The same author and key again is the same post.
  */
+import { randomInt } from 'node:crypto';
 import type { Transaction } from '../database/index.js';
 import type { FeedContext } from './context.js';
 import { feedError } from './errors.js';
@@ -13,8 +14,12 @@ import type { AuthorState, StoredPost } from './store.js';
 import { newPost, type ParsedPost } from './validate.js';
 import { fanOutMessage } from './work.js';
 
-/** An id that is taken is answered with the next one; a million in one millisecond are needed to run out of these. */
+/**
+ * An id that is taken is answered with the next one, then with random ones, because an import of many posts with one
+ * time takes whole rows of ids. A million posts in one millisecond are needed to run out of them.
+ */
 const idAttemptsMax = 50;
+const idAttemptsInOrder = 3;
 
 export function publishMethod(context: FeedContext): Feed['publish'] {
   const { database, store } = context;
@@ -54,7 +59,13 @@ async function write(context: FeedContext, transaction: Transaction, post: Parse
   const lane: FanOutLane = author.followers > options.batchSize ? 'big' : 'small';
   for (let attempt = 0; attempt < idAttemptsMax; attempt += 1) {
     const known = { author: author.account, key: resolved.key, repostOf: resolved.repostOf };
-    const id = await store.insertPost(transaction, { post: resolved, author, lane, now: context.now() });
+    const id = await store.insertPost(transaction, {
+      post: resolved,
+      author,
+      lane,
+      sequence: attempt < idAttemptsInOrder ? undefined : randomInt(1_048_576),
+      now: context.now(),
+    });
     if (id !== undefined) {
       if (author.mode === 'push') await context.enqueue([fanOutMessage(id, lane)], transaction);
       return { id, author: author.account, mode: author.mode, created: true };

@@ -150,10 +150,19 @@ export interface PostStore {
     on: Queryable,
     input: { id: string; author: AccountNumber },
   ): Promise<{ kind: 'original'; id: string } | { kind: 'unknown' } | { kind: 'refused' }>;
-  /** Post, own timeline entry and, in push mode, the record of the fan-out; undefined when it exists already. */
+  /**
+   * Post, own timeline entry and, in push mode, the record of the fan-out; undefined when it exists already or its id is
+   * taken. `sequence` (0 to 1,048,575): the lower bits of the id in place of the next ones.
+   */
   insertPost(
     on: Queryable,
-    input: { post: ParsedPost; author: AuthorState; lane: FanOutLane; now: Now },
+    input: {
+      post: ParsedPost;
+      author: AuthorState;
+      lane: FanOutLane;
+      sequence?: number | undefined;
+      now: Now;
+    },
   ): Promise<string | undefined>;
   /** The post of this author with this key, or this author's repost. */
   existingPost(

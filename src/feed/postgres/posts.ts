@@ -33,7 +33,7 @@ function publishOperations(
     with clock as (select ${nowSql('$10')} as now),
     post as (
       insert into ${schema}.posts (id, author, key, body, data, visibility, repost_of, mode, created_at)
-      select ${postIdSql(schema, 'least(coalesce($8::bigint, clock.now), clock.now)')},
+      select ${postIdSql(schema, 'least(coalesce($8::bigint, clock.now), clock.now)', '$11::bigint')},
         $1, $2, $3, $4, $5, $6, $7, least(coalesce($8::bigint, clock.now), clock.now)
       from clock
       on conflict do nothing
@@ -79,7 +79,7 @@ function publishOperations(
       return { kind: 'original', id: row.id };
     },
 
-    async insertPost(on, { post, author, lane, now }) {
+    async insertPost(on, { post, author, lane, sequence, now }) {
       const { rows } = await on.query<{ id: string }>(insert, [
         author.account,
         post.key,
@@ -91,6 +91,7 @@ function publishOperations(
         post.createdAt,
         lane,
         now ?? null,
+        sequence ?? null,
       ]);
       return rows[0]?.id;
     },
