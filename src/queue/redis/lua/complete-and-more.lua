@@ -13,7 +13,8 @@ register('complete_dequeue', { 'allow-oom' }, completeDequeue)
 -- complete_enqueue: completes one lease and enqueues follow-ups in the same step, all of it or nothing.
 -- keys: queue, then each queue with follow-ups (in one slot). args: now, events, id, token, result as in complete,
 -- then for each of those queues: how many messages, and three arguments for each as in enqueue.
--- answer: as complete; or `b` / `m`, the number of the queue and of the message that it would refuse, and then nothing changed.
+-- answer: that of complete, and the events of each queue; or alone `b` / `m`, the number of the queue and of the message that it
+-- would refuse, and then nothing changed.
 local function refusalOf(c, id, tail)
   if bodyOf(c, id) then return nil end
   if c.cfg.enqueueBlocked then return 'b' end
@@ -43,13 +44,14 @@ local function completeEnqueue(keys, args)
     local target = open(queues[k].base, args)
     for at = queues[k].from, queues[k].to, 3 do
       local refused = refusalOf(target, args[at], args[at + 2])
-      if refused then return { 0, refused .. format('%d,%d', k, (at - queues[k].from) / 3) } end
+      if refused then return { 0, { refused .. format('%d,%d', k, (at - queues[k].from) / 3) } } end
     end
   end
   local c = open(keys[2], args)
   load(c, { args[3] })
   local held = c.records[args[3]] and c.records[args[3]][STATE] == 'r'
   local answer = settleAll(c, args, 3, 5, 3, 'c', completeOne)
+  local followed = {}
   flush(c)
   if held and byte(answer) == 100 then
     for k = 1, #queues do
@@ -58,9 +60,9 @@ local function completeEnqueue(keys, args)
       enqueueAll(target, own, 3)
       flush(target)
       publishHint(target)
-      for n = 1, #target.events do c.events[#c.events + 1] = target.events[n] end
+      followed[k] = target.events
     end
   end
-  return reply(c, 0, answer)
+  return reply(c, 0, { answer, followed })
 end
 register('complete_enqueue', {}, completeEnqueue)

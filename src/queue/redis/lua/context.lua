@@ -4,17 +4,29 @@
 local CONFIGURATION_FORMAT = '>BBBBI4ddddddd'
 local CONFIGURATION_SIZE = 64
 
+-- The same few texts come with every call: what they say is kept.
+local configurations, configurationsKept = {}, 0
+
 local function configurationOf(packed)
+  packed = packed or DEFAULT_CONFIGURATION
+  local known = configurations[packed]
+  if known then return known end
   local exclusive, enqueueBlocked, dequeueBlocked, history, attemptsMax, leaseMs, delayMs, completed, canceled, errored, count, perMs =
     unpackFields(CONFIGURATION_FORMAT, packed)
-  return {
+  if configurationsKept == 1000 then configurations, configurationsKept = {}, 0 end
+  configurationsKept = configurationsKept + 1
+  configurations[packed] = {
     exclusiveKey = exclusive == 1 and sub(packed, CONFIGURATION_SIZE + 1) or false,
     enqueueBlocked = enqueueBlocked == 1, dequeueBlocked = dequeueBlocked == 1, history = history == 1,
     attemptsMax = attemptsMax, leaseMs = leaseMs, delayMs = delayMs,
     retentionMs = { c = completed, x = canceled, e = errored },
     rateCount = count, ratePerMs = perMs,
   }
+  return configurations[packed]
 end
+
+-- Stands for a table that is rarely written to; whoever writes makes one of his own.
+local NONE = {}
 
 -- args[1]: unix milliseconds, or '' for the server's clock. args[2]: '1' when the caller wants the events.
 local function open(base, args)
@@ -23,13 +35,31 @@ local function open(base, args)
     local time = call('TIME')
     now = time[1] * 1000 + floor(time[2] / 1000)
   end
-  local q = call('HMGET', base .. ':q', 'fast', 'seq', 'grants')
   return {
-    base = base, now = now, cfg = configurationOf(q[1] or DEFAULT_CONFIGURATION), seq = q[2], grants = q[3],
-    wantsEvents = args[2] == '1', events = {}, damaged = {},
-    records = {}, bodies = {}, dirty = {}, sets = {}, counts = {}, requests = {}, touched = {}, busy = {}, freed = {},
-    hint = false,
+    base = base, now = now, cfg = configurationOf(call('HGET', base .. ':q', 'fast')),
+    wantsEvents = args[2] == '1', events = NONE, damaged = NONE,
+    records = {}, bodies = {}, dirty = {}, sets = {}, counts = NONE, requests = NONE,
+    touched = NONE, busy = NONE, freed = NONE, hint = false,
   }
+end
+
+local function damage(c, key)
+  if c.damaged == NONE then c.damaged = {} end
+  c.damaged[#c.damaged + 1] = key
+end
+
+local function tellEvent(c, key, packed, head)
+  if c.events == NONE then c.events = {} end
+  local n = #c.events
+  c.events[n + 1], c.events[n + 2], c.events[n + 3] = key, packed, head
+end
+
+-- A message of `value` has come, gone, or (with its key) runs; or the running one has ended.
+local function touch(c, value, busyKey, isFreed)
+  if c.touched == NONE then c.touched, c.busy, c.freed = {}, {}, {} end
+  c.touched[value] = true
+  if busyKey then c.busy[value] = busyKey end
+  if isFreed then c.freed[value], c.busy[value] = true, nil end
 end
 
 -- HMGET of any number of fields.
@@ -123,40 +153,55 @@ local function put(c, suffix, member, score)
 end
 
 local function count(c, field, by)
+  if c.counts == NONE then c.counts = {} end
   c.counts[field] = (c.counts[field] or 0) + by
 end
 
+-- Scores are whole numbers. A number as an argument would be printed with 17 digits, which costs more than all the rest.
 local function flushSets(c)
+  local lastScore, lastText
   for suffix, members in pairs(c.sets) do
-    local added, removed = {}, {}
+    local added, removed, adds, removes = NONE, NONE, 0, 0
     for member, score in pairs(members) do
       if score then
-        added[#added + 1] = score
-        added[#added + 1] = member
+        if adds == 0 then added = {} end
+        if score ~= lastScore then lastScore, lastText = score, type(score) == 'number' and format('%d', score) or score end
+        added[adds + 1], added[adds + 2] = lastText, member
+        adds = adds + 2
       else
-        removed[#removed + 1] = member
+        if removes == 0 then removed = {} end
+        removes = removes + 1
+        removed[removes] = member
       end
     end
-    writeMany('ZREM', c.base .. suffix, removed)
-    writeMany('ZADD', c.base .. suffix, added)
+    if removes > 0 then writeMany('ZREM', c.base .. suffix, removed) end
+    if adds > 0 then writeMany('ZADD', c.base .. suffix, added) end
   end
   c.sets = {}
 end
 
 -- c.dirty: record key -> what is to be written: state, body, all of both, token (the state without a body), or forgotten.
 local function flushRecords(c)
-  local states, bodies, stateless, bodiless = {}, {}, {}, {}
+  local states, bodies, stateless, bodiless = NONE, NONE, NONE, NONE
   for key, what in pairs(c.dirty) do
     if what == 'state' or what == 'all' or what == 'token' then
-      states[#states + 1] = key
-      states[#states + 1] = packState(c.records[key])
+      if states == NONE then states = {} end
+      local n = #states
+      states[n + 1], states[n + 2] = key, packed(c.records[key])
     end
     if what == 'body' or what == 'all' then
-      bodies[#bodies + 1] = key
-      bodies[#bodies + 1] = c.bodies[key]
+      if bodies == NONE then bodies = {} end
+      local n = #bodies
+      bodies[n + 1], bodies[n + 2] = key, c.bodies[key]
     end
-    if what == 'forgotten' then stateless[#stateless + 1] = key end
-    if what == 'forgotten' or what == 'token' then bodiless[#bodiless + 1] = key end
+    if what == 'forgotten' then
+      if stateless == NONE then stateless = {} end
+      stateless[#stateless + 1] = key
+    end
+    if what == 'forgotten' or what == 'token' then
+      if bodiless == NONE then bodiless = {} end
+      bodiless[#bodiless + 1] = key
+    end
   end
   writeMany('HSET', c.base .. ':m', bodies)
   writeMany('HSET', c.base .. ':s', states)
@@ -169,7 +214,7 @@ local function flushCounts(c)
   for field, by in pairs(c.counts) do
     if by ~= 0 and call('HINCRBY', c.base .. ':n', field, by) <= 0 then call('HDEL', c.base .. ':n', field) end
   end
-  c.counts = {}
+  c.counts = NONE
 end
 
 -- c.requests: request id -> leases that ended. The list of ids goes with the last of them.
@@ -184,7 +229,7 @@ local function flushRequests(c)
     end
   end
   writeMany('HDEL', c.base .. ':t', gone)
-  c.requests = {}
+  c.requests = NONE
 end
 
 -- Brings `v` and the idle heads to what the waiting messages of each touched value say, after those have been written.
@@ -219,15 +264,15 @@ local function flushValues(c)
   writeMany('HSET', c.base .. ':v', set)
   writeMany('HDEL', c.base .. ':v', gone)
   flushSets(c)
-  c.touched, c.busy, c.freed = {}, {}, {}
+  c.touched, c.busy, c.freed = NONE, NONE, NONE
 end
 
 local function flush(c)
   flushRecords(c)
   flushSets(c)
-  if next(c.counts) then flushCounts(c) end
-  if next(c.requests) then flushRequests(c) end
-  if next(c.touched) then flushValues(c) end
+  if c.counts ~= NONE then flushCounts(c) end
+  if c.requests ~= NONE then flushRequests(c) end
+  if c.touched ~= NONE then flushValues(c) end
 end
 
 -- A hint to those who wait: something may have become dequeueable.

@@ -11,7 +11,7 @@ local WALK_MAX = 1000
 
 local function appendRecord(c, answer, key)
   local n = #answer
-  answer[n + 1], answer[n + 2], answer[n + 3] = key, c.bodies[key], packState(c.records[key])
+  answer[n + 1], answer[n + 2], answer[n + 3] = key, c.bodies[key], packed(c.records[key])
 end
 
 -- The leases of a request that still run.
@@ -35,7 +35,8 @@ end
 local GRANTS_MAX = 128
 local function allowance(c)
   if c.cfg.rateCount == 0 then return math.huge end
-  local grants, kept, sum = c.grants and cmsgpack.unpack(c.grants) or {}, {}, 0
+  local stored = call('HGET', c.base .. ':q', 'grants')
+  local grants, kept, sum = stored and cmsgpack.unpack(stored) or {}, {}, 0
   for k = 1, #grants, 2 do
     if grants[k] > c.now - c.cfg.ratePerMs then
       kept[#kept + 1] = grants[k]
@@ -109,7 +110,7 @@ local function keysOf(c, suffix, members, at)
   for k = 1, #keys do
     if not c.records[keys[k]] then
       put(c, suffix, members[k], false)
-      c.damaged[#c.damaged + 1] = keys[k]
+      damage(c, keys[k])
     end
   end
   return keys

@@ -17,7 +17,8 @@ local function enqueueOne(c, id, options, tail, numbers)
   local flags = tonumber(flagText)
   local r = {
     'p', '-', flags, 0, tonumber(attempts) or c.cfg.attemptsMax, 1, tonumber(priority) or c.now,
-    c.now + (tonumber(delay) or c.cfg.delayMs), tonumber(lease) or -1, -1, -1, -1, -1, 0, '', 0, 0, '', '', '', id, false,
+    c.now + (tonumber(delay) or c.cfg.delayMs), tonumber(lease) or -1, -1, -1, -1, -1, 0, '', 0, 0, '', '', '',
+    id, false, false,
   }
   if band(flags, HAS_METADATA) ~= 0 then r[METADATA] = cjson.decode(sub(tail, 1, find(tail, '\n', 1, true) - 1))[1] end
   if c.cfg.exclusiveKey and not valueOf(c, r) then return 'm-' end
@@ -35,10 +36,7 @@ local function enqueueOne(c, id, options, tail, numbers)
   c.dirty[id] = 'body'
   place(c, r)
   if c.wantsEvents then
-    local n = #c.events
-    c.events[n + 1] = id
-    c.events[n + 2] = pack(EVENT_FORMAT, '-', r[STATE], c.now, 0, 1) .. r[SEQ]
-    c.events[n + 3] = headOf(c.bodies[id])
+    tellEvent(c, id, pack(EVENT_FORMAT, '-', r[STATE], c.now, 0, 1) .. r[SEQ], headOf(c.bodies[id]))
   end
   return 'n' .. r[STATE]
 end
@@ -59,7 +57,8 @@ local function enqueueAll(c, args, from)
   local ids, numbers, answers = {}, { high = 0, low = 0 }, {}
   for k = from, #args, 3 do ids[#ids + 1] = args[k] end
   readKnown(c, ids)
-  if c.seq then numbers.high, numbers.low = unpackFields('>I4I4', c.seq) end
+  local last = call('HGET', c.base .. ':q', 'seq')
+  if last then numbers.high, numbers.low = unpackFields('>I4I4', last) end
   local before = packSeq(numbers.high, numbers.low)
   local isPlain = not c.cfg.exclusiveKey
   for k = from, #args, 3 do
@@ -72,12 +71,12 @@ local function enqueueAll(c, args, from)
     if c.hint and isPlain and call('ZCARD', c.base .. ':p') > 0 then c.hint = false end
     call('HSET', c.base .. ':q', 'seq', seq)
   end
-  return table.concat(answers)
+  return table.concat(answers), not last
 end
 
 local function enqueue(keys, args)
   local c = open(keys[2], args)
-  local isNew = not c.seq
-  return reply(c, isNew and 1 or 0, enqueueAll(c, args, 3))
+  local answers, isNew = enqueueAll(c, args, 3)
+  return reply(c, isNew and 1 or 0, answers)
 end
 register('enqueue', {}, enqueue)

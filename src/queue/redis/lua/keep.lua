@@ -5,7 +5,7 @@ local COLLECT_MAX = 500
 local function housekeep(keys, args)
   local c = open(keys[2], args)
   local swept, more = sweep(c, SWEEP_MAX)
-  local members = call('ZRANGE', c.base .. ':x', '-inf', c.now, 'BYSCORE', 'LIMIT', 0, COLLECT_MAX)
+  local members = call('ZRANGE', c.base .. ':x', '-inf', format('%d', c.now), 'BYSCORE', 'LIMIT', 0, COLLECT_MAX)
   local gone = {}
   for k = 1, #members do gone[k] = sub(members[k], PLAIN_KEY_AT) end
   local states = readMany(c.base .. ':s', gone)
@@ -15,7 +15,7 @@ local function housekeep(keys, args)
       collect(c, c.records[gone[k]])
     else
       put(c, ':x', members[k], false)
-      c.damaged[#c.damaged + 1] = gone[k]
+      damage(c, gone[k])
     end
   end
   return reply(c, (more or #members == COLLECT_MAX) and 1 or 0, swept + #members)

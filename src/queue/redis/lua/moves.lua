@@ -8,7 +8,7 @@ local function displace(c, r)
     for k = 1, metadata and #metadata or 0, 2 do put(c, ':k:' .. metadata[k] .. '\0' .. metadata[k + 1], member, false) end
     if value then
       put(c, ':w:' .. value, member, false)
-      c.touched[value] = true
+      touch(c, value)
     elseif c.cfg.exclusiveKey then
       put(c, ':h', member, false)
     end
@@ -24,10 +24,9 @@ local function displace(c, r)
   if state == 'r' then
     local value, request = valueOf(c, r), string.match(r[TOKEN], '^[^.]*')
     if value then
-      c.touched[value] = true
-      c.freed[value] = true
-      c.busy[value] = nil
+      touch(c, value, nil, true)
     end
+    if c.requests == NONE then c.requests = {} end
     if r[REQUEST_SIZE] == 1 then
       c.requests[request] = true
     else
@@ -44,7 +43,7 @@ local function place(c, r)
     for k = 1, metadata and #metadata or 0, 2 do put(c, ':k:' .. metadata[k] .. '\0' .. metadata[k + 1], member, priority) end
     if value then
       put(c, ':w:' .. value, member, priority)
-      c.touched[value] = true
+      touch(c, value)
     elseif c.cfg.exclusiveKey then
       put(c, ':h', member, priority)
     end
@@ -54,8 +53,7 @@ local function place(c, r)
     for k = 1, metadata and #metadata or 0, 2 do count(c, state .. metadata[k] .. '\0' .. metadata[k + 1], 1) end
     local value = state == 'r' and valueOf(c, r)
     if value then
-      c.touched[value] = true
-      c.busy[value] = r[KEY]
+      touch(c, value, r[KEY])
     end
   else
     put(c, TERMINAL_KEY[state], plainMember(r), seqScore(r[SEQ]))
@@ -72,16 +70,15 @@ local function record(c, r, from)
     if #r[HISTORY] > EVENTS_MAX * EVENT_SIZE then r[HISTORY] = sub(r[HISTORY], -EVENTS_MAX * EVENT_SIZE) end
   end
   if c.wantsEvents then
-    local body, n = bodyOf(c, r[KEY]), #c.events
-    c.events[n + 1] = r[KEY]
-    c.events[n + 2] = event .. r[SEQ]
-    c.events[n + 3] = body and headOf(body) or ''
+    local body = bodyOf(c, r[KEY])
+    tellEvent(c, r[KEY], event .. r[SEQ], body and headOf(body) or '')
   end
 end
 
 -- The second half of a move: the caller has displaced the record and set its new state.
 local function moved(c, r, from)
   r[VERSION] = r[VERSION] + 1
+  r[PACKED] = false
   place(c, r)
   record(c, r, from)
   local dirty = c.dirty[r[KEY]]
@@ -131,7 +128,7 @@ local function collect(c, r)
   end
   r[FLAGS] = band(bor(r[FLAGS], HIDDEN), 255 - HAS_METADATA - HAS_TEXT)
   r[HISTORY], r[TEXT], r[METADATA] = '', '', false
-  r[EXPIRES_AT] = tokenUntil
+  r[EXPIRES_AT], r[PACKED] = tokenUntil, false
   put(c, ':x', plainMember(r), tokenUntil)
 end
 
@@ -162,8 +159,9 @@ end
 
 -- Members of a set whose score has come, at most `limit`, as record keys; the damaged ones are taken out and told.
 local function dueKeys(c, suffix, limit)
-  local members = call('ZRANGE', c.base .. suffix, '-inf', c.now, 'BYSCORE', 'LIMIT', 0, limit)
-  if #members == 0 then return members end
+  local head = call('ZRANGE', c.base .. suffix, 0, 0, 'WITHSCORES')
+  if not head[2] or tonumber(head[2]) > c.now then return NONE end
+  local members = call('ZRANGE', c.base .. suffix, '-inf', format('%d', c.now), 'BYSCORE', 'LIMIT', 0, limit)
   local keys, sound = {}, {}
   for k = 1, #members do keys[k] = sub(members[k], PLAIN_KEY_AT) end
   load(c, keys)
@@ -172,7 +170,7 @@ local function dueKeys(c, suffix, limit)
       sound[#sound + 1] = keys[k]
     else
       put(c, suffix, members[k], false)
-      c.damaged[#c.damaged + 1] = keys[k]
+      damage(c, keys[k])
     end
   end
   return sound, #members

@@ -46,7 +46,7 @@ local function list(keys, args)
     local r = c.records[found[k]]
     if r and matches(c, r, args, 7) then
       local n = #answer
-      answer[n + 1], answer[n + 2], answer[n + 3] = found[k], bodyOf(c, found[k]) or '', packState(r)
+      answer[n + 1], answer[n + 2], answer[n + 3] = found[k], bodyOf(c, found[k]) or '', packed(r)
       if (n + 2) / 3 >= limit then
         last = records[k]
         break
@@ -136,7 +136,7 @@ local function glance(keys, args)
   local answer = { tonumber(args[1]) or time[1] * 1000 + floor(time[2] / 1000) }
   for k = 2, #keys, 2 do
     local base = keys[k]
-    local cfg = configurationOf(call('HGET', base .. ':q', 'fast') or DEFAULT_CONFIGURATION)
+    local cfg = configurationOf(call('HGET', base .. ':q', 'fast'))
     local invisible = call('ZRANGE', base .. ':i', 0, 0, 'WITHSCORES')
     local running = call('ZRANGE', base .. ':r', 0, 0, 'WITHSCORES')
     local ending = call('ZRANGE', base .. ':x', 0, 0, 'WITHSCORES')

@@ -14,7 +14,7 @@ local EVENTS_MAX = 256
 local STATE, ENDED, FLAGS, ATTEMPTS, ATTEMPTS_MAX, VERSION = 1, 2, 3, 4, 5, 6
 local PRIORITY, VISIBLE_AT, LEASE_MS, LEASE_UNTIL, STARTED_AT, FINISHED_AT, EXPIRES_AT = 7, 8, 9, 10, 11, 12, 13
 local REQUEST_SIZE, SEQ, TOKEN_LENGTH, HISTORY_LENGTH = 14, 15, 16, 17
-local TOKEN, HISTORY, TEXT, KEY, METADATA = 18, 19, 20, 21, 22
+local TOKEN, HISTORY, TEXT, KEY, METADATA, PACKED = 18, 19, 20, 21, 22, 23
 
 local UNIQUE, HISTORY_FROM_START, BEGAN_INVISIBLE, HAS_METADATA, HAS_TEXT, HIDDEN = 1, 2, 4, 8, 16, 32
 
@@ -34,7 +34,8 @@ local function recordOfBody(key, body)
   local seq, priority, _, attemptsMax, visibleAt, leaseMs, flags = unpackFields(BODY_FORMAT, body)
   local state = band(flags, BEGAN_INVISIBLE) ~= 0 and 'i' or 'p'
   return {
-    state, '-', flags, 0, attemptsMax, 1, priority, visibleAt, leaseMs, -1, -1, -1, -1, 0, seq, 0, 0, '', '', '', key, false,
+    state, '-', flags, 0, attemptsMax, 1, priority, visibleAt, leaseMs, -1, -1, -1, -1, 0, seq, 0, 0, '', '', '',
+    key, false, false,
   }
 end
 
@@ -46,14 +47,17 @@ local function recordOfState(key, packed)
   r[HISTORY] = sub(packed, history + 1, text)
   r[TEXT] = sub(packed, text + 1)
   r[KEY] = key
-  r[METADATA] = false
+  r[METADATA], r[PACKED] = false, false
   return r
 end
 
-local function packState(r)
+-- Kept in the record until its next change: what is stored is often answered as well.
+local function packed(r)
+  if r[PACKED] then return r[PACKED] end
   r[TOKEN_LENGTH] = #r[TOKEN]
   r[HISTORY_LENGTH] = #r[HISTORY]
-  return pack(STATE_FORMAT, unpack(r, STATE, HISTORY_LENGTH)) .. r[TOKEN] .. r[HISTORY] .. r[TEXT]
+  r[PACKED] = pack(STATE_FORMAT, unpack(r, STATE, HISTORY_LENGTH)) .. r[TOKEN] .. r[HISTORY] .. r[TEXT]
+  return r[PACKED]
 end
 
 local function setText(r, text)

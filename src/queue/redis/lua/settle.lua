@@ -43,6 +43,7 @@ end
 local function extendOne(c, r, leaseMs)
   r[LEASE_UNTIL] = c.now + (tonumber(leaseMs) or (r[LEASE_MS] >= 0 and r[LEASE_MS]) or c.cfg.leaseMs)
   r[VERSION] = r[VERSION] + 1
+  r[PACKED] = false
   put(c, ':r', plainMember(r), r[LEASE_UNTIL])
   record(c, r, 'r')
   c.dirty[r[KEY]] = 'state'

@@ -2,6 +2,7 @@
 import { invalidInput } from '../../../errors.js';
 import type { FollowUp, LeaseOutcome, LeaseRef } from '../../store.js';
 import { type Context, keysOf, type Place, type Request, run } from '../call.js';
+import { decodeEvents } from '../codec.js';
 import { decodeAll, dequeue, dequeueMax, leaseToken } from './dequeue.js';
 import { enqueueArguments, enqueueBlocked, keyMissing } from './enqueue.js';
 import { complete, leaseOutcomes, resultArgument } from './settle.js';
@@ -55,8 +56,11 @@ export async function completeWithFollowUps(
     args.push(messages.length, ...messages.flatMap(enqueueArguments));
   }
   const { answer } = await run(context, place, 'complete_enqueue', now, args, { keys });
-  const refusal = /^([bm])(\d+),/.exec((answer as Buffer).toString('latin1', 0, 32));
-  if (!refusal) return leaseOutcomes([lease], answer)[0]!;
+  const [completed, followed = []] = answer as [Buffer, Buffer[][]?];
+  for (const [index, events] of followed.entries())
+    context.publish?.(decodeEvents(lease.followUps[index]!.queue, events));
+  const refusal = /^([bm])(\d+),/.exec(completed.toString('latin1', 0, 32));
+  if (!refusal) return leaseOutcomes([lease], completed)[0]!;
   const { queue } = lease.followUps[Number(refusal[2]) - 1]!;
   const error = refusal[1] === 'b' ? enqueueBlocked(queue) : keyMissing(await exclusiveKey(queue));
   return { kind: 'refused', id, error };
