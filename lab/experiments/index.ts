@@ -1,5 +1,9 @@
 /** All experiments, in the order in which `list` shows them. */
 import type { Experiment } from '../experiment.js';
+import { backlog } from './backlog.js';
+import { durability } from './durability.js';
+import { exclusive } from './exclusive.js';
 import { peers } from './peers.js';
+import { timestone } from './timestone.js';
 
-export const experiments: readonly Experiment[] = [peers];
+export const experiments: readonly Experiment[] = [timestone, exclusive, backlog, durability, peers];

@@ -3,7 +3,7 @@
  * same engine. Our own side is compiled first: what is measured is what is published.
  */
 import { execFile } from 'node:child_process';
-import { cp, mkdir, readdir, stat, symlink } from 'node:fs/promises';
+import { cp, mkdir, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -56,10 +56,12 @@ export async function preparePeers(): Promise<string> {
   return stdout.trim();
 }
 
-/** Compiles the queue and the ground into dist/headgate of this folder, with their SQL files. */
+/** Compiles the queue and the ground, with their SQL files, to where the driver looks for them. */
 async function compile(): Promise<void> {
-  const target = join(folder, 'dist/headgate');
+  const target = join(folder, 'node_modules/.cache/headgate');
+  await rm(target, { recursive: true, force: true });
   await mkdir(target, { recursive: true });
+  await writeFile(join(target, 'package.json'), '{ "type": "module" }\n');
   await run(join(root, 'node_modules/.bin/tsc'), ['-p', join(folder, 'tsconfig.json')]);
   const source = join(root, 'src');
   for (const entry of await readdir(source, { withFileTypes: true, recursive: true })) {
@@ -67,5 +69,5 @@ async function compile(): Promise<void> {
     const file = join(entry.parentPath, entry.name);
     await cp(file, join(target, relative(source, file)));
   }
-  await symlink(join(root, 'node_modules'), join(folder, 'dist/node_modules')).catch(() => {});
+  await symlink(join(root, 'node_modules'), join(target, 'node_modules'));
 }

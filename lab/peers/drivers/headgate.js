@@ -1,7 +1,7 @@
 /** Headgate as it is published: the postgres store, a worker with default options. */
-import { openPostgres } from '../dist/headgate/database/index.js';
-import { createQueue, createWorker } from '../dist/headgate/queue/index.js';
-import { createPostgresQueueStore } from '../dist/headgate/queue/postgres/index.js';
+import { openPostgres } from '../node_modules/.cache/headgate/database/index.js';
+import { createQueue, createWorker } from '../node_modules/.cache/headgate/queue/index.js';
+import { createPostgresQueueStore } from '../node_modules/.cache/headgate/queue/postgres/index.js';
 import { finish, request, steps, Tally } from './tally.js';
 
 const { url, workload, messages, slots, retention } = request;

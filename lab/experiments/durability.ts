@@ -1,0 +1,132 @@
+/**
+ * What strong durability costs and what it saves: throughput with synchronous commit and without, and after a SIGKILL of
+ * the server in mid-run how many acknowledged messages are gone and how many were done twice.
+ */
+import { createWorker, type Queue } from '../../src/queue/index.js';
+import type { Experiment, ExperimentContext, Figure, Report } from '../experiment.js';
+import { fill, type LabQueue, withLabQueue } from '../lab-queue.js';
+
+interface Outcome {
+  readonly perSecond: number;
+  readonly acknowledged: number;
+  readonly lost: number;
+  readonly doubled: number;
+}
+
+async function burnDown(queue: Queue, count: number): Promise<number> {
+  await fill(queue, 'burn-down', count, () => ({ payload: {} }));
+  let handled = 0;
+  let allHandled = (): void => {};
+  const all = new Promise<void>((resolve) => {
+    allHandled = resolve;
+  });
+  const worker = createWorker({
+    queue,
+    queues: ['burn-down'],
+    slots: 100,
+    handler: () => {
+      handled += 1;
+      if (handled === count) allHandled();
+    },
+  });
+  const startedAt = performance.now();
+  await worker.start();
+  await all;
+  await worker.stop();
+  return count / ((performance.now() - startedAt) / 1_000);
+}
+
+/** Enqueues and handles until the server is killed, restarts it, drains, and compares with what was acknowledged. */
+async function killInMidRun(
+  { queue, server }: LabQueue,
+  seconds: number,
+): Promise<Omit<Outcome, 'perSecond'>> {
+  const name = 'killed';
+  const acknowledged: string[] = [];
+  const handled = new Map<string, number>();
+  const worker = createWorker({
+    queue,
+    queues: [name],
+    slots: 20,
+    leaseMs: 2_000,
+    handler: ({ id }) => void handled.set(id, (handled.get(id) ?? 0) + 1),
+  });
+  await worker.start();
+  const killed = new AbortController();
+  const producer = (async () => {
+    for (let step = 0; !killed.signal.aborted; step += 1) {
+      const messages = Array.from({ length: 10 }, (_, index) => ({ id: `${step}-${index}`, payload: {} }));
+      const outcomes = await queue.enqueue(name, messages).catch(() => []);
+      acknowledged.push(...outcomes.map(({ id }) => id));
+    }
+  })();
+  await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
+  await server.kill();
+  killed.abort();
+  await producer;
+  await server.restart();
+  await drained(queue, name);
+  await worker.stop();
+  const lost = acknowledged.filter((id) => !handled.has(id)).length;
+  const doubled = [...handled.values()].filter((count) => count > 1).length;
+  return { acknowledged: acknowledged.length, lost, doubled };
+}
+
+async function drained(queue: Queue, name: string): Promise<void> {
+  for (const untilMs = performance.now() + 30_000; performance.now() < untilMs; ) {
+    const depth = await queue.depth(name).catch(() => undefined);
+    if (depth !== undefined && depth.pending + depth.running + depth.invisible === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error('the queue was not drained within 30 s of the restart');
+}
+
+async function run({ quick, tell }: ExperimentContext): Promise<Report> {
+  const modes = { strict: 'on', relaxed: 'off' } as const;
+  const outcomes = new Map<string, Outcome & { readonly durability: string }>();
+  for (const [mode, synchronousCommit] of Object.entries(modes)) {
+    const settings = { synchronous_commit: synchronousCommit, wal_writer_delay: '200ms' };
+    const outcome = await withLabQueue({ settings }, async (lab) => {
+      const perSecond = await burnDown(lab.queue, quick ? 10_000 : 100_000);
+      const killed = await killInMidRun(lab, quick ? 3 : 10);
+      return { perSecond, ...killed, durability: lab.durability };
+    });
+    tell(
+      `${mode}: ${Math.round(outcome.perSecond)}/s, ${outcome.lost} of ${outcome.acknowledged} acknowledged lost, ${outcome.doubled} done twice`,
+    );
+    outcomes.set(mode, outcome);
+  }
+  const strict = outcomes.get('strict')!;
+  const relaxed = outcomes.get('relaxed')!;
+  const rows = [...outcomes].map(([mode, { perSecond, acknowledged, lost, doubled }]): Figure[] => [
+    mode,
+    Math.round(perSecond),
+    acknowledged,
+    lost,
+    doubled,
+  ]);
+  const figures = Object.fromEntries(
+    [...outcomes].flatMap(([mode, { perSecond, lost, doubled }]) => [
+      [`${mode}: per second`, Math.round(perSecond)],
+      [`${mode}: lost`, lost],
+      [`${mode}: done twice`, doubled],
+    ]),
+  );
+  return {
+    tables: [{ columns: ['synchronous commit', 'burn-down/s', 'acknowledged', 'lost', 'done twice'], rows }],
+    figures,
+    reference: {
+      expected:
+        'strict loses nothing; what relaxed acknowledges in the last moments before a kill can be lost or done twice',
+    },
+    durability: `strict: ${strict.durability}; relaxed: ${relaxed.durability}`,
+    holds: strict.lost === 0,
+    verdict: `strict lost ${strict.lost} of ${strict.acknowledged} acknowledged messages at ${Math.round(strict.perSecond).toLocaleString('en')}/s; relaxed lost ${relaxed.lost} of ${relaxed.acknowledged} at ${Math.round(relaxed.perSecond).toLocaleString('en')}/s`,
+  };
+}
+
+export const durability: Experiment = {
+  name: 'durability',
+  shows: 'throughput with synchronous commit and without, and what is lost or done twice after SIGKILL',
+  run,
+};
