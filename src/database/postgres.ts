@@ -23,6 +23,11 @@ import { decoderOf } from './values.js';
 export interface PostgresOptions {
   /** For instance `postgres://user:password@host:5432/database`. */
   connectionString: string;
+  /**
+   * Where `listen` connects, when `connectionString` leads to a pooler in transaction mode, behind which LISTEN hears
+   * nothing. Default: `connectionString`.
+   */
+  listenConnectionString?: string;
   /** Connections for statements; one more is opened for `listen`. Default 10. */
   poolMax?: number;
   /** How long a call waits for a free or a new connection; default 10,000 ms. */
@@ -43,8 +48,6 @@ export interface PostgresOptions {
   log?: Log;
 }
 
-const connectionStringPattern = /^postgres(ql)?:\/\//;
-
 /** Makes a pool; connects with the first statement. Throws `driver-missing` when `pg` is not installed. */
 export async function openPostgres(options: PostgresOptions): Promise<Database> {
   const driver = await import('pg').then(
@@ -55,15 +58,17 @@ export async function openPostgres(options: PostgresOptions): Promise<Database> 
       });
     },
   );
-  if (!connectionStringPattern.test(options.connectionString)) {
-    // Without its value, which holds a password.
-    throw invalidInput(
-      'connectionString',
-      '(not shown)',
-      'a URL that begins with postgres:// or postgresql://',
-    );
+  assertConnectionString('connectionString', options.connectionString);
+  if (options.listenConnectionString !== undefined) {
+    assertConnectionString('listenConnectionString', options.listenConnectionString);
   }
   return new ServerDatabase(driver, options);
+}
+
+function assertConnectionString(field: string, value: string): void {
+  if (/^postgres(ql)?:\/\//.test(value)) return;
+  // Without the value, which holds a password.
+  throw invalidInput(field, '(not shown)', 'a URL that begins with postgres:// or postgresql://');
 }
 
 class ServerDatabase implements Database {
@@ -98,7 +103,12 @@ class ServerDatabase implements Database {
       statementNames: options.preparedStatements === false ? undefined : new StatementNames(),
     });
     this.#listener = new PostgresListener({
-      createClient: () => new driver.Client({ ...connection, connectionTimeoutMillis: heartbeat.timeoutMs }),
+      createClient: () =>
+        new driver.Client({
+          ...connection,
+          connectionString: options.listenConnectionString ?? options.connectionString,
+          connectionTimeoutMillis: heartbeat.timeoutMs,
+        }),
       log,
       listenTimeoutMs: acquireTimeoutMs,
       heartbeat,

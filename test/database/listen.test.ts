@@ -176,6 +176,21 @@ describe.each(testServers())('a listening connection to $name', ({ open, url }) 
     await close();
   });
 
+  test('may go elsewhere than the statements, past a pooler', async () => {
+    const { proxy, direct, close } = await openBehindProxy();
+    const before = proxy.accepted;
+    const other = await open({ listenConnectionString: proxy.urlOf(await url()) });
+    const heard: string[] = [];
+    await other.listen('past_the_pooler', (payload) => heard.push(payload));
+    expect(proxy.accepted).toBe(before + 1);
+    await notify(direct, 'past_the_pooler', 'heard');
+    await expect.poll(() => heard).toEqual(['heard']);
+    await other.query('select 1');
+    expect(proxy.accepted).toBe(before + 1);
+    await other.close();
+    await close();
+  });
+
   test('is closed when nobody listens any more, and made again when somebody does', async () => {
     const { proxy, direct, close } = await openBehindProxy();
     const other = await open({ connectionString: proxy.urlOf(await url()) });
