@@ -3,7 +3,7 @@
  * every view must be the same. A failure prints the seed and the shrunk sequence; REDIS_MODEL_SEED and REDIS_MODEL_RUNS replay and
  * lengthen.
  */
-import fc from 'fast-check';
+import { type Arbitrary, array, assert as assertProperty, asyncProperty, nat, tuple } from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createQueue, type LeasedMessage, type NewMessage, type Queue } from '../../src/queue/index.js';
 import { createMemoryQueueStore } from '../../src/queue/memory/index.js';
@@ -18,7 +18,7 @@ const states = ['invisible', 'pending', 'running', 'completed', 'canceled', 'err
 const ids = Array.from({ length: 10 }, (_, index) => `m${index}`);
 const pick = <T>(list: readonly T[], number: number): T => list[number % list.length]!;
 const where = (number: number): Record<string, string> =>
-  pick(
+  pick<Record<string, string>>(
     [{}, {}, { user: 'u0' }, { user: 'u1' }, { kind: 'k0' }, { user: 'u0', kind: 'k1' }, { kind: 'none' }],
     number,
   );
@@ -180,7 +180,8 @@ const comparable = (answer: unknown): unknown =>
     }),
   );
 
-const step: fc.Arbitrary<Step> = fc.tuple(fc.nat(17), fc.nat(59), fc.nat(59), fc.nat(59));
+const step: Arbitrary<Step> = tuple(nat(17), nat(59), nat(59), nat(59));
+const sequence = array(step, { minLength: 20, maxLength: 80 });
 
 describe.skipIf(!findRedisServer())('redis beside memory (needs redis-server on the PATH)', () => {
   let server: RedisServer | undefined;
@@ -206,11 +207,13 @@ describe.skipIf(!findRedisServer())('redis beside memory (needs redis-server on 
           await queue.configure('q', { type: { kind: 'exclusive', key: 'user' } });
       for (const next of steps) {
         if (next[0] === 13) clock.advance((next[1] % 12) * 700 + (next[2] % 9 === 0 ? 40_000 : 0));
-        const expected = comparable(await memory.step(next, clock));
-        expect(comparable(await other.step(next, clock)), JSON.stringify(next)).toEqual(expected);
-        expect(comparable(await other.view(next[3])), JSON.stringify(next)).toEqual(
-          comparable(await memory.view(next[3])),
-        );
+        const answers = { memory: await memory.step(next, clock), redis: await other.step(next, clock) };
+        expect({ next, answer: comparable(answers.redis) }).toEqual({
+          next,
+          answer: comparable(answers.memory),
+        });
+        const views = { memory: await memory.view(next[3]), redis: await other.view(next[3]) };
+        expect({ next, view: comparable(views.redis) }).toEqual({ next, view: comparable(views.memory) });
       }
       const sorted = (all: readonly unknown[]) =>
         all.map((event) => JSON.stringify(comparable(event))).sort();
@@ -225,17 +228,11 @@ describe.skipIf(!findRedisServer())('redis beside memory (needs redis-server on 
     ...(process.env['REDIS_MODEL_SEED'] ? { seed: Number(process.env['REDIS_MODEL_SEED']) } : {}),
   };
 
-  test('a simple queue answers like the memory store', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 80 }), (steps) => play(steps, false)),
-      parameters,
-    );
-  });
-
-  test('an exclusive queue answers like the memory store', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 80 }), (steps) => play(steps, true)),
-      parameters,
-    );
+  test.each([
+    ['a simple queue', false],
+    ['an exclusive queue', true],
+  ])('%s answers like the memory store', async (_, isExclusive) => {
+    const property = asyncProperty(sequence, (steps) => play(steps, isExclusive));
+    await expect(assertProperty(property, parameters)).resolves.toBeUndefined();
   });
 });

@@ -64,9 +64,10 @@ export class FunctionCaller {
     const load = this.#connection
       .primaries()
       .map((node) => node.call('FUNCTION', 'LOAD', 'REPLACE', this.#library.text));
-    await Promise.all(load).catch((error: unknown) => {
-      throw asNamed(error);
-    });
+    // A node that is leaving or has become a replica is no reason to wait: who is called and lacks the library says so.
+    const results = await Promise.allSettled(load);
+    const failure = results.find((result) => result.status === 'rejected');
+    if (failure && results.every(({ status }) => status === 'rejected')) throw asNamed(failure.reason);
   }
 
   #enlist(call: Call): void {

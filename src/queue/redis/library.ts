@@ -17,6 +17,7 @@ const files = [
   'dequeue',
   'settle',
   'complete-and-more',
+  'follow-ups',
   'operate',
   'read',
   'keep',

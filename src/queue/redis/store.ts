@@ -20,6 +20,7 @@ import { configure, readConfiguration } from './operations/configure.js';
 import { depth, oldest } from './operations/depth.js';
 import { dequeue } from './operations/dequeue.js';
 import { enqueue, exclusiveKeyOf } from './operations/enqueue.js';
+import { completeAcrossSlots } from './operations/follow-ups.js';
 import { glance, housekeep } from './operations/housekeep.js';
 import { cancel, change, purge, requeue } from './operations/operate.js';
 import { get, history } from './operations/read.js';
@@ -109,21 +110,14 @@ class Store implements RedisQueueStore {
     const { context } = await this.#open();
     if (leases.every(({ followUps = [] }) => followUps.length === 0))
       return complete(context, place(queue), { leases, now });
+    const access = { now, placeOf: place, configurationOf: (name: string) => this.configuration(name) };
     const outcomes: LeaseOutcome[] = [];
     for (const lease of leases) {
       const { followUps = [] } = lease;
       for (const followUp of followUps) await this.#register(followUp.queue);
-      const outcome = await completeWithFollowUps(
-        context,
-        place(queue),
-        { ...lease, followUps },
-        {
-          now,
-          exclusiveKey: (name) => this.#exclusiveKey(name),
-          placeOf: (name) => (context.isCluster && name !== queue ? undefined : place(name)),
-        },
-      );
-      outcomes.push(outcome);
+      const isOneSlot = !context.isCluster || followUps.every((followUp) => followUp.queue === queue);
+      const complete = isOneSlot ? completeWithFollowUps : completeAcrossSlots;
+      outcomes.push(await complete(context, place(queue), { ...lease, followUps }, access));
     }
     return outcomes;
   }
@@ -237,7 +231,8 @@ class Store implements RedisQueueStore {
   async housekeep({ now }: Request<'housekeep'>) {
     const { context } = await this.#open();
     const queues = await this.queues();
-    const { moved, asOf, nextDueAt } = await housekeep(context, queues.map(place), now);
+    const access = { now, placeOf: place, configurationOf: (name: string) => this.configuration(name) };
+    const { moved, asOf, nextDueAt } = await housekeep(context, queues.map(place), access);
     const ticks = (await readRecurring(await this.#access())).map(({ next }) => next);
     const next = Math.min(nextDueAt ?? Number.POSITIVE_INFINITY, ...ticks);
     return {

@@ -15,8 +15,7 @@ register('complete_dequeue', { 'allow-oom' }, completeDequeue)
 -- then for each of those queues: how many messages, and three arguments for each as in enqueue.
 -- answer: that of complete, and the events of each queue; or alone `b` / `m`, the number of the queue and of the message that it
 -- would refuse, and then nothing changed.
-local function refusalOf(c, id, tail)
-  if bodyOf(c, id) then return nil end
+local function refusalOf(c, tail)
   if c.cfg.enqueueBlocked then return 'b' end
   local key = c.cfg.exclusiveKey
   if not key then return nil end
@@ -43,7 +42,7 @@ local function completeEnqueue(keys, args)
   for k = 1, #queues do
     local target = open(queues[k].base, args)
     for at = queues[k].from, queues[k].to, 3 do
-      local refused = refusalOf(target, args[at], args[at + 2])
+      local refused = refusalOf(target, args[at + 2])
       if refused then return { 0, { refused .. format('%d,%d', k, (at - queues[k].from) / 3) } } end
     end
   end

@@ -13,6 +13,7 @@
 --   v            hash    exclusivity value -> `r<id>` while one runs, else `h<member>` of its best waiting message
 --   w:<value>    zset    the pending messages of a value, as in p
 --   h            zset    the best waiting message of each value of which none runs, as in p
+--   f            hash    lease token -> follow-ups of a completed message that are still on their way to other slots
 --   t            hash    request id -> ids it was given; `<request id>#` -> how many of several still run
 --
 -- Equal scores are ordered by member bytes, hence the number in front. A record key is the id, until the id is free again

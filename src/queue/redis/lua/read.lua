@@ -130,7 +130,7 @@ register('oldest', { 'allow-oom' }, oldest)
 
 -- glance: for each queue whether something waits that may be dequeued, and when something is due next. keys: each
 -- queue. args: now. answer: the time, then for each: 1 or 0, unix milliseconds of the next due message and of the next that is
--- to be collected, -1 for none.
+-- to be collected (0 when follow-ups wait), -1 for none.
 local function glance(keys, args)
   local time = call('TIME')
   local answer = { tonumber(args[1]) or time[1] * 1000 + floor(time[2] / 1000) }
@@ -145,7 +145,7 @@ local function glance(keys, args)
     local n = #answer
     answer[n + 1] = not cfg.dequeueBlocked and (waits or due <= answer[1]) and 1 or 0
     answer[n + 2] = due == math.huge and -1 or due
-    answer[n + 3] = tonumber(ending[2]) or -1
+    answer[n + 3] = call('EXISTS', base .. ':f') == 1 and 0 or tonumber(ending[2]) or -1
   end
   return answer
 end

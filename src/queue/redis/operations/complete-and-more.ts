@@ -1,10 +1,10 @@
 /** complete with what follows it in the same step: a dequeue of the same queue, or messages enqueued. */
-import { invalidInput } from '../../../errors.js';
 import type { FollowUp, LeaseOutcome, LeaseRef } from '../../store.js';
 import { type Context, keysOf, type Place, type Request, run } from '../call.js';
 import { decodeEvents } from '../codec.js';
 import { decodeAll, dequeue, dequeueMax, leaseToken } from './dequeue.js';
 import { enqueueArguments, enqueueBlocked, keyMissing } from './enqueue.js';
+import type { FollowUpAccess } from './follow-ups.js';
 import { complete, leaseOutcomes, resultArgument } from './settle.js';
 
 /** Beyond this the two calls are made one after the other. */
@@ -30,29 +30,23 @@ export async function settleAndDequeue(
   return { completed, messages: await dequeue(context, place, wanted) };
 }
 
-/** Completes one lease and enqueues all that follows from it, or does neither. */
+export interface LeaseWithFollowUps extends LeaseRef {
+  readonly result: string | undefined;
+  readonly followUps: readonly FollowUp[];
+}
+
+/** Completes one lease and enqueues all that follows from it, or does neither; all queues are in one slot. */
 export async function completeWithFollowUps(
   context: Context,
   place: Place,
-  lease: LeaseRef & { readonly result: string | undefined; readonly followUps: readonly FollowUp[] },
-  {
-    now,
-    exclusiveKey,
-    placeOf,
-  }: {
-    now: number | undefined;
-    exclusiveKey: (queue: string) => Promise<string>;
-    /** Where a follow-up lives; undefined when that is not in the same slot as the lease. */
-    placeOf: (queue: string) => Place | undefined;
-  },
+  lease: LeaseWithFollowUps,
+  { now, placeOf, configurationOf }: FollowUpAccess,
 ): Promise<LeaseOutcome> {
   const { id } = lease;
   const args: (string | number)[] = [id, lease.leaseToken, resultArgument(lease.result)];
   const keys = keysOf(context, place);
   for (const { queue, messages } of lease.followUps) {
-    const target = placeOf(queue);
-    if (!target) return { kind: 'refused', id, error: elsewhere(queue, place.queue) };
-    keys.push(...keysOf(context, target));
+    keys.push(...keysOf(context, placeOf(queue)));
     args.push(messages.length, ...messages.flatMap(enqueueArguments));
   }
   const { answer } = await run(context, place, 'complete_enqueue', now, args, { keys });
@@ -62,9 +56,8 @@ export async function completeWithFollowUps(
   const refusal = /^([bm])(\d+),/.exec(completed.toString('latin1', 0, 32));
   if (!refusal) return leaseOutcomes([lease], completed)[0]!;
   const { queue } = lease.followUps[Number(refusal[2]) - 1]!;
-  const error = refusal[1] === 'b' ? enqueueBlocked(queue) : keyMissing(await exclusiveKey(queue));
+  const { type } = await configurationOf(queue);
+  const error =
+    refusal[1] === 'b' ? enqueueBlocked(queue) : keyMissing(type.kind === 'exclusive' ? type.key : '');
   return { kind: 'refused', id, error };
 }
-
-const elsewhere = (queue: string, own: string) =>
-  invalidInput('followUps', queue, `the queue "${own}" itself: in a Cluster one step reaches one hash slot`);

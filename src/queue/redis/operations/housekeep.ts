@@ -1,6 +1,9 @@
 /** ready and housekeep: one read of all queues tells where something waits or is due; only there something is done. */
 import { type Context, keysOf, type Place, run } from '../call.js';
+import { type FollowUpAccess, moveFollowUps } from './follow-ups.js';
 
+/** What `glance` says instead of the next expiry. */
+const followUpsWait = 0;
 /** Queues in one call; in a Cluster each queue is asked by itself. */
 const queuesPerGlance = 100;
 /** Steps of one queue in one round of housekeeping. */
@@ -48,14 +51,16 @@ async function glanceSome(
 export async function housekeep(
   context: Context,
   places: readonly Place[],
-  now: number | undefined,
+  access: FollowUpAccess,
 ): Promise<{ moved: number; nextDueMs: number | undefined; nextDueAt: number | undefined; asOf: number }> {
+  const { now } = access;
   const glances = await glance(context, places, now);
   const asOf = glances[0]?.now ?? now ?? Date.now();
   let moved = 0;
   const isDue = ({ nextDue, nextExpiry }: Glance) =>
     Math.min(nextDue ?? Number.POSITIVE_INFINITY, nextExpiry ?? Number.POSITIVE_INFINITY) <= asOf;
-  for (const { place } of glances.filter(isDue)) {
+  for (const { place, nextExpiry } of glances.filter(isDue)) {
+    if (nextExpiry === followUpsWait) moved += await moveFollowUps(context, place, access);
     for (let step = 0; step < stepsMax; step += 1) {
       const { again, answer } = await run(context, place, 'housekeep', now, []);
       moved += Number(answer);
