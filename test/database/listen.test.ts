@@ -176,6 +176,21 @@ describe.each(testServers())('a listening connection to $name', ({ open, url }) 
     await close();
   });
 
+  test('that comes to be after everybody has given up waiting is closed', async () => {
+    const { proxy, close } = await openBehindProxy();
+    const other = await open({
+      connectionString: proxy.urlOf(await url()),
+      acquireTimeoutMs: 300,
+      heartbeatTimeoutMs: 20_000,
+    });
+    proxy.delayReplies(200);
+    await expect(other.listen('late', () => {})).rejects.toMatchObject({ code: 'database-unavailable' });
+    expect(proxy.connections).toBe(2);
+    await expect.poll(() => proxy.connections).toBe(1);
+    await other.close();
+    await close();
+  });
+
   test('may go elsewhere than the statements, past a pooler', async () => {
     const { proxy, direct, close } = await openBehindProxy();
     const before = proxy.accepted;
