@@ -126,6 +126,26 @@ create table {{schema}}.value_turns (
   repaired bigint not null default 0
 );
 
+-- Where a queue's pending messages begin and since when nothing was due: there while its dequeues meet many entries of
+-- rows that are gone and that vacuum has not taken away, because it comes once a minute or because an old transaction
+-- holds it back. Refreshed once a second by a dequeue that goes without.
+create table {{schema}}.marks (
+  queue_no integer primary key,
+  priority bigint not null,
+  seq bigint not null,
+  due_at bigint not null,
+  at bigint not null
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
+-- Messages that became pending below the mark.
+create table {{schema}}.dips (
+  queue_no integer not null,
+  priority bigint not null,
+  seq bigint not null
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+
+create index dips_order on {{schema}}.dips (queue_no, priority, seq);
+
 -- What a queue with a rate limit has handed out lately.
 create table {{schema}}.rate_grants (
   queue_no integer not null,

@@ -105,7 +105,12 @@ begin
         as x(seq, id, payload, metadata, priority, delay, attempts_max, lease_ms, is_unique, trace, fresh)
       cross join lateral (select coalesce(x.delay, q.delay_ms) as delay) d
     where fresh is null or x.fresh
-    returning seq, state, value
+    returning seq, priority, state, value
+  ), dip as (
+    insert into {{schema}}.dips (queue_no, priority, seq)
+    select q.no, w.priority, w.seq from written w join {{schema}}.marks k on k.queue_no = q.no
+    where w.state = 1 and (w.priority, w.seq) < (k.priority, k.seq)
+    order by w.priority, w.seq limit 1
   ), changed as (
     insert into {{schema}}.value_changes (queue_no, value)
     select distinct q.no, w.value from written w where w.value is not null and w.state = 1

@@ -1,3 +1,7 @@
+-- In all of these functions a list drives the look-ups (lateral, with a lock or a limit that keeps the planner from turning
+-- it round) and rows that are locked are found again by ctid: no plan depends on what the planner believes of tables that
+-- are empty in one minute and hold millions in the next.
+
 -- What several operations share: the record of a batch of moves, and the two ways in which a running message ends.
 
 -- One event a batch and kind of move (or a message), and the change in depth. `moves` holds, for each message: seq,
@@ -5,7 +9,7 @@
 -- exclusivity value, which is noted as changed.
 create type {{schema}}.moved as (
   seq bigint, priority bigint, version bigint, attempts integer, from_state smallint, to_state smallint, metadata jsonb,
-  value text
+  value text, id text
 );
 
 create function {{schema}}.record(q {{schema}}.queues, t bigint, moves {{schema}}.moved[]) returns void
@@ -24,12 +28,16 @@ begin
     insert into {{schema}}.value_changes (queue_no, value)
     select distinct q.no, m.value from unnest(moves) m where m.value is not null;
   end if;
+  insert into {{schema}}.dips (queue_no, priority, seq)
+    select q.no, m.priority, m.seq from unnest(moves) m join {{schema}}.marks k on k.queue_no = q.no
+    where m.to_state = 1 and (m.priority, m.seq) < (k.priority, k.seq)
+    order by m.priority, m.seq limit 1;
   perform {{schema}}.count_moves(q, moves);
 end $$;
 
 create function {{schema}}.count_moves(q {{schema}}.queues, moves {{schema}}.moved[]) returns void
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 begin
@@ -48,10 +56,15 @@ begin
   where c.invisible <> 0 or c.pending <> 0 or c.running <> 0;
 
   -- The pair index holds what is pending, so nothing is done for messages without metadata.
-  delete from {{schema}}.pairs p
-    using unnest(moves) m cross join lateral jsonb_each_text(m.metadata) e
-    where m.from_state = 1 and p.queue_no = q.no and p.pair = hashtextextended({{schema}}.pair_of(e.key, e.value), 0)
-      and p.priority = m.priority and p.seq = m.seq;
+  delete from {{schema}}.pairs p using (
+      select k.ctid from unnest(moves) m cross join lateral jsonb_each_text(m.metadata) e cross join lateral (
+        select k.ctid from {{schema}}.pairs k
+        where k.queue_no = q.no and k.pair = hashtextextended({{schema}}.pair_of(e.key, e.value), 0)
+          and k.priority = m.priority and k.seq = m.seq limit 1
+      ) k
+      where m.from_state = 1
+    ) k
+    where p.ctid = k.ctid;
   insert into {{schema}}.pairs (queue_no, pair, priority, seq)
     select q.no, hashtextextended({{schema}}.pair_of(e.key, e.value), 0), m.priority, m.seq
     from unnest(moves) m cross join lateral jsonb_each_text(m.metadata) e

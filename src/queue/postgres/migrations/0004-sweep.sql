@@ -2,15 +2,15 @@
 -- their attempt spent or, on the last attempt, end as errored. Rows that somebody else holds are left to them.
 create function {{schema}}.sweep(q {{schema}}.queues, t bigint, p_limit integer) returns integer
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
   moves {{schema}}.moved[];
-  last bigint[];
+  last tid[];
 begin
   with due as materialized (
-    select m.seq, m.state, m.attempts >= m.attempts_max and m.state = 2 as is_last
+    select m.ctid, m.state, m.attempts >= m.attempts_max and m.state = 2 as is_last
     from {{schema}}.messages m
     where m.queue_no = q.no and m.due_at <= t
     order by m.due_at, m.seq
@@ -22,10 +22,10 @@ begin
       visible_at = case when d.state = 2 then t else m.visible_at end,
       lease_end = case when d.state = 2 then 5 else m.lease_end end
     from due d
-    where m.seq = d.seq and not d.is_last
-    returning m.seq, m.priority, m.version, m.attempts, d.state as from_state, 1::smallint as to_state, m.metadata, m.value
+    where m.ctid = d.ctid and not d.is_last
+    returning m.seq, m.priority, m.version, m.attempts, d.state as from_state, 1::smallint as to_state, m.metadata, m.value, m.id
   )
-  select (select array_agg(row(b.*)::{{schema}}.moved) from back b), array_agg(d.seq) filter (where d.is_last)
+  select (select array_agg(row(b.*)::{{schema}}.moved) from back b), array_agg(d.ctid) filter (where d.is_last)
   into moves, last
   from due d;
 
@@ -39,10 +39,10 @@ end $$;
 -- Ends live messages whose rows the caller has locked: out of `messages`, into `finished`, or into `departed` where
 -- nothing is to be kept but the token.
 create function {{schema}}.finish(
-  q {{schema}}.queues, t bigint, p_seqs bigint[], p_state smallint, p_lease_end smallint, p_errors text[]
+  q {{schema}}.queues, t bigint, p_tids tid[], p_state smallint, p_lease_end smallint, p_errors text[]
 ) returns {{schema}}.moved[]
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -50,8 +50,8 @@ declare
   moves {{schema}}.moved[];
 begin
   with gone as (
-    delete from {{schema}}.messages m using unnest(p_seqs, p_errors) as x(seq, error)
-    where m.seq = x.seq
+    delete from {{schema}}.messages m using unnest(p_tids, p_errors) as x(tid, error)
+    where m.ctid = x.tid
     returning m.*, coalesce(x.error, m.error) as last_error
   ), kept as (
     insert into {{schema}}.finished (seq, priority, visible_at, enqueued_at, started_at, finished_at, expires_at, version, lease_ms,
@@ -63,20 +63,23 @@ begin
     insert into {{schema}}.departed (seq, ended_at, version, minute, state, lease_end, lease)
     select seq, t, version + 1, (t / 60000) % 4, p_state, p_lease_end, lease from gone where retention = 0 and lease is not null
   ), freed as (
-    delete from {{schema}}.ids i using gone g
-    where (retention = 0 or g.unique_while_live) and i.queue_no = g.queue_no and i.id = g.id and i.seq = g.seq
+    delete from {{schema}}.ids i using (
+      select k.ctid from gone g cross join lateral (
+        select k.ctid from {{schema}}.ids k where k.queue_no = g.queue_no and k.id = g.id and k.seq = g.seq limit 1
+      ) k where retention = 0 or g.unique_while_live
+    ) k where i.ctid = k.ctid
   )
-  select array_agg(row(g.seq, g.priority, g.version + 1, g.attempts, g.state, p_state, g.metadata, g.value)::{{schema}}.moved) into moves from gone g;
+  select array_agg(row(g.seq, g.priority, g.version + 1, g.attempts, g.state, p_state, g.metadata, g.value, g.id)::{{schema}}.moved) into moves from gone g;
   perform {{schema}}.record(q, t, moves);
   return moves;
 end $$;
 
--- Moves all that is due, in steps.
-create function {{schema}}.sweep_due(q {{schema}}.queues, t bigint) returns void
+-- Moves all that is due, in steps, if there is any after `p_floor`.
+create function {{schema}}.sweep_due(q {{schema}}.queues, t bigint, p_floor bigint default -1) returns void
 language plpgsql
 as $$
 begin
-  if exists (select from {{schema}}.messages m where m.queue_no = q.no and m.due_at <= t) then
+  if exists (select from {{schema}}.messages m where m.queue_no = q.no and m.due_at <= t and m.due_at > p_floor) then
     for round in 1..10 loop
       exit when {{schema}}.sweep(q, t, 1000) < 1000;
     end loop;

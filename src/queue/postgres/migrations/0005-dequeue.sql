@@ -8,18 +8,27 @@ create function {{schema}}.dequeue(
   lease_until bigint, version bigint, enqueued_at bigint, started_at bigint, lease text, trace text, error text
 )
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
   q {{schema}}.queues;
   t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
-  seqs bigint[];
+  tids tid[];
+  mark {{schema}}.marks;
+  is_fresh boolean := true;
+  began timestamptz := clock_timestamp();
 begin
   select * into q from {{schema}}.queues where name = p_queue;
   if not found then return; end if;
 
-  perform {{schema}}.sweep_due(q, t);
+  select * into mark from {{schema}}.mark_of(q, t);
+  if mark.at is null then
+    perform {{schema}}.sweep_due(q, t);
+  else
+    is_fresh := false;
+    perform {{schema}}.sweep_due(q, t, mark.due_at);
+  end if;
 
   perform pg_advisory_xact_lock(hashtextextended(p_request, 7083));
   return query
@@ -36,35 +45,98 @@ begin
   end if;
 
   if q.exclusive_key is not null then
-    seqs := {{schema}}.pick_exclusive(q, p_where, p_count);
+    tids := {{schema}}.pick_exclusive(q, p_where, p_count);
   elsif p_where = '{}' then
-    seqs := array(
-      select m.seq from {{schema}}.messages m
-      where m.queue_no = q.no and m.state = 1
+    tids := array(
+      select m.ctid from {{schema}}.messages m
+      where m.queue_no = q.no and m.state = 1 and (m.priority, m.seq) >= (mark.priority, mark.seq)
       order by m.priority, m.seq
       limit p_count
       for update skip locked);
+    if is_fresh and (mark.queue_no is not null or clock_timestamp() - began > interval '2 ms') then
+      perform {{schema}}.set_mark(q, t, tids[1], clock_timestamp() - began > interval '2 ms');
+    end if;
   else
-    seqs := {{schema}}.pick_matching(q, p_where, p_count);
+    tids := {{schema}}.pick_matching(q, p_where, p_count);
   end if;
-  if cardinality(seqs) = 0 then return; end if;
+  if cardinality(tids) = 0 then return; end if;
   if q.rate_count is not null then
-    insert into {{schema}}.rate_grants (queue_no, at, count) values (q.no, t, cardinality(seqs));
+    insert into {{schema}}.rate_grants (queue_no, at, count) values (q.no, t, cardinality(tids));
   end if;
-  return query select * from {{schema}}.take(q, t, seqs, p_lease_ms, p_request || '.' || p_nonce, p_worker);
+  return query select * from {{schema}}.take(q, t, tids, p_lease_ms, p_request || '.' || p_nonce, p_worker);
+end $$;
+
+-- Where to begin: at the mark or the lowest dip below it; `at` is null for a dequeue that goes without.
+create function {{schema}}.mark_of(q {{schema}}.queues, t bigint) returns {{schema}}.marks
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  mark {{schema}}.marks;
+  dip {{schema}}.dips;
+begin
+  select * into mark from {{schema}}.marks m where m.queue_no = q.no;
+  if not found then
+    mark.priority := -9223372036854775808;
+    mark.seq := 0;
+    return mark;
+  end if;
+  if mark.at <= t - 1000 or mark.at > t then
+    perform from {{schema}}.marks m where m.queue_no = q.no for update skip locked;
+    if found then
+      -- Before the look: a message whose dip is deleted here is seen by it.
+      delete from {{schema}}.dips d where d.queue_no = q.no;
+      mark.priority := -9223372036854775808;
+      mark.seq := 0;
+      mark.at := null;
+      return mark;
+    end if;
+  end if;
+  select * into dip from {{schema}}.dips d where d.queue_no = q.no order by d.priority, d.seq limit 1;
+  if found and (dip.priority, dip.seq) < (mark.priority, mark.seq) then
+    mark.priority := dip.priority;
+    mark.seq := dip.seq;
+  end if;
+  return mark;
+end $$;
+
+-- After a look without the mark: sets it at the first message found, or at now where there was none; or takes it away
+-- when it is not needed.
+create function {{schema}}.set_mark(q {{schema}}.queues, t bigint, p_first tid, p_needed boolean) returns void
+language plpgsql
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  low_priority bigint := t;
+  low_seq bigint := 0;
+  first_due bigint;
+begin
+  if not p_needed then
+    delete from {{schema}}.marks m where m.queue_no = q.no;
+    return;
+  end if;
+  if p_first is not null then
+    select m.priority, m.seq into low_priority, low_seq from {{schema}}.messages m where m.ctid = p_first;
+  end if;
+  select min(m.due_at) into first_due from {{schema}}.messages m where m.queue_no = q.no and m.due_at is not null;
+  insert into {{schema}}.marks (queue_no, priority, seq, due_at, at)
+    values (q.no, low_priority, low_seq, least(first_due, t) - 1, t)
+    on conflict (queue_no) do update
+    set priority = excluded.priority, seq = excluded.seq, due_at = excluded.due_at, at = excluded.at;
 end $$;
 
 -- The best messages that have all pairs of `p_where`: walks the index of the rarest pair and compares the rest, in steps
 -- of 10,000 entries.
-create function {{schema}}.pick_matching(q {{schema}}.queues, p_where jsonb, p_count integer) returns bigint[]
+create function {{schema}}.pick_matching(q {{schema}}.queues, p_where jsonb, p_count integer) returns tid[]
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
   rarest bigint := hashtextextended({{schema}}.rarest_pair(q.no, p_where), 0);
-  seqs bigint[] := '{}';
-  step bigint[];
+  tids tid[] := '{}';
+  step tid[];
   after_priority bigint := -9223372036854775808;
   after_seq bigint := 0;
   walked integer;
@@ -75,20 +147,19 @@ begin
       where p.queue_no = q.no and p.pair = rarest and (p.priority, p.seq) > (after_priority, after_seq)
       order by p.priority, p.seq limit 10000
     ), match as (
-      select m.seq from walk w join {{schema}}.messages m on m.seq = w.seq
-      where m.state = 1 and m.metadata @> p_where
-      order by w.priority, w.seq
-      limit p_count - cardinality(seqs)
-      for update of m skip locked
+      select m.ctid from (select * from walk order by priority, seq) w cross join lateral (
+        select m.ctid from {{schema}}.messages m where m.seq = w.seq and m.state = 1 and m.metadata @> p_where for update skip locked
+      ) m
+      limit p_count - cardinality(tids)
     )
-    select array(select seq from match), (select count(*) from walk),
+    select array(select ctid from match), (select count(*) from walk),
       (select w.priority from walk w order by w.priority desc, w.seq desc limit 1),
       (select w.seq from walk w order by w.priority desc, w.seq desc limit 1)
     into step, walked, after_priority, after_seq;
-    seqs := seqs || step;
-    exit when walked < 10000 or cardinality(seqs) >= p_count;
+    tids := tids || step;
+    exit when walked < 10000 or cardinality(tids) >= p_count;
   end loop;
-  return seqs;
+  return tids;
 end $$;
 
 -- The pair of `p_where` that the fewest pending messages have, by the settled depth: a hint.
@@ -113,7 +184,7 @@ end $$;
 
 -- Leases messages whose rows the caller has locked.
 create function {{schema}}.take(
-  q {{schema}}.queues, t bigint, p_seqs bigint[], p_lease_ms bigint, p_lease text, p_worker text
+  q {{schema}}.queues, t bigint, p_tids tid[], p_lease_ms bigint, p_lease text, p_worker text
 ) returns table (
   seq bigint, id text, payload text, metadata text, priority bigint, attempts integer, attempts_max integer, visible_at bigint,
   lease_until bigint, version bigint, enqueued_at bigint, started_at bigint, lease text, trace text, error text
@@ -127,7 +198,7 @@ begin
     update {{schema}}.messages m
     set state = 2, attempts = m.attempts + 1, version = m.version + 1, started_at = t, lease = p_lease, lease_end = null,
       worker = p_worker, due_at = t + coalesce(p_lease_ms, m.lease_ms, q.lease_ms)
-    from unnest(p_seqs) b(seq) where m.seq = b.seq
+    where m.ctid = any (p_tids)
     returning m.*
   ), event as (
     insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
@@ -144,8 +215,12 @@ begin
     insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
     select q.no, p.pair, 0, -count(*), count(*) from pair p group by p.pair
   ), unindexed as (
-    delete from {{schema}}.pairs x using pair p
-    where x.queue_no = q.no and x.pair = hashtextextended(p.pair, 0) and x.priority = p.priority and x.seq = p.seq
+    delete from {{schema}}.pairs x using (
+      select k.ctid from pair p cross join lateral (
+        select k.ctid from {{schema}}.pairs k
+        where k.queue_no = q.no and k.pair = hashtextextended(p.pair, 0) and k.priority = p.priority and k.seq = p.seq limit 1
+      ) k
+    ) k where x.ctid = k.ctid
   )
   select k.seq, k.id, k.payload, k.metadata::text, k.priority, k.attempts, k.attempts_max, k.visible_at, k.due_at, k.version,
     k.enqueued_at, k.started_at, k.lease, k.trace, k.error

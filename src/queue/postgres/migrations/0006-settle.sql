@@ -1,11 +1,11 @@
 -- What the holder of leases does with them. A lease is named by the message's seq and the lease text, both of which its
--- token holds. Each function answers one row for each lease: kind is done, canceled, busy or lost.
+-- token holds; `lease || ''` keeps the planner from looking messages up by the lease, which a whole batch shares. Each function answers one row for each lease: kind is done, canceled, busy or lost.
 
 create function {{schema}}.complete(
   p_queue text, p_seqs bigint[], p_leases text[], p_ids text[], p_results text[], p_now bigint
 ) returns table (ord integer, kind text, state smallint, version bigint, attempts integer, metadata text)
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -19,15 +19,18 @@ begin
   select * into q from {{schema}}.queues where name = p_queue;
 
   with held as materialized (
-    select x.place, x.result, m.seq
-    from unnest(p_seqs, p_leases, p_ids, p_results) with ordinality as x(seq, lease, id, result, place)
-      join {{schema}}.messages m on m.seq = x.seq
-    where m.state = 2 and m.lease = x.lease and m.id = x.id and m.queue_no = q.no
-      and (m.attempts < m.attempts_max or m.due_at > t)
-    order by m.seq
-    for update of m skip locked
+    select x.place, x.result, m.ctid
+    from (
+        select * from unnest(p_seqs, p_leases, p_ids, p_results) with ordinality as x(seq, lease, id, result, place) order by seq
+      ) x cross join lateral (
+        select m.ctid, m.attempts, m.attempts_max from {{schema}}.messages m
+        where m.seq = x.seq and m.state = 2 and m.lease || '' = x.lease and m.id = x.id and m.queue_no = q.no
+          and (m.attempts < m.attempts_max or m.due_at > t)
+        for update skip locked
+      ) m
   ), gone as (
-    delete from {{schema}}.messages m using held h where m.seq = h.seq
+    -- A row that was changed between the look and the lock has another ctid: it is left, answered as busy, and tried alone.
+    delete from {{schema}}.messages m using held h where m.ctid = h.ctid
     returning m.*, h.place, h.result
   ), kept as (
     insert into {{schema}}.finished (seq, priority, visible_at, enqueued_at, started_at, finished_at, expires_at, version, lease_ms,
@@ -39,8 +42,11 @@ begin
     insert into {{schema}}.departed (seq, ended_at, version, minute, state, lease_end, lease)
     select seq, t, version + 1, (t / 60000) % 4, 3, 1, lease from gone where q.completed_ms = 0
   ), freed as (
-    delete from {{schema}}.ids i using gone g
-    where (q.completed_ms = 0 or g.unique_while_live) and i.queue_no = g.queue_no and i.id = g.id and i.seq = g.seq
+    delete from {{schema}}.ids i using (
+      select k.ctid from gone g cross join lateral (
+        select k.ctid from {{schema}}.ids k where k.queue_no = g.queue_no and k.id = g.id and k.seq = g.seq limit 1
+      ) k where q.completed_ms = 0 or g.unique_while_live
+    ) k where i.ctid = k.ctid
   ), changed as (
     insert into {{schema}}.value_changes (queue_no, value) select distinct q.no, g.value from gone g where g.value is not null
   ), event as (
@@ -73,14 +79,14 @@ create function {{schema}}.lost(
   q {{schema}}.queues, t bigint, p_seqs bigint[], p_leases text[], p_ids text[], p_done integer[], p_lease_end smallint
 ) returns table (ord integer, kind text, state smallint, version bigint, attempts integer, metadata text)
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
   i integer;
   m {{schema}}.messages;
   f record;
-  expired bigint[];
+  expired tid[];
 begin
   for i in 1..cardinality(p_seqs) loop
     continue when i = any(p_done);
@@ -91,7 +97,7 @@ begin
       elsif m.state = 2 and (m.attempts < m.attempts_max or m.due_at > t) then
         return query select i, 'busy', null::smallint, null::bigint, null::integer, null::text;
       elsif m.state = 2 then
-        expired := array(select x.seq from {{schema}}.messages x where x.seq = m.seq and x.version = m.version for update skip locked);
+        expired := array(select x.ctid from {{schema}}.messages x where x.seq = m.seq and x.version = m.version for update skip locked);
         if cardinality(expired) > 0 then
           perform {{schema}}.finish(q, t, expired, 5::smallint, 5::smallint, array['lease expired on the last attempt']);
         end if;
@@ -127,7 +133,7 @@ create function {{schema}}.give_back(
   p_lease_end smallint, p_now bigint
 ) returns table (ord integer, kind text, state smallint, version bigint, attempts integer, metadata text)
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -135,32 +141,38 @@ declare
   t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
   moves {{schema}}.moved[];
   ended {{schema}}.moved[];
-  ending bigint[];
+  ending tid[];
   errors text[];
+  places integer[];
   done integer[];
 begin
   select * into q from {{schema}}.queues where name = p_queue;
 
   with held as materialized (
-    select x.place, x.delay, x.error, coalesce(x.refund, false) as refund, m.seq,
+    select x.place, x.delay, x.error, coalesce(x.refund, false) as refund, m.ctid,
       x.delay is null or (m.attempts >= m.attempts_max and not coalesce(x.refund, false)) as is_end
-    from unnest(p_seqs, p_leases, p_ids, p_delays, p_errors, p_refunds) with ordinality as x(seq, lease, id, delay, error, refund, place)
-      join {{schema}}.messages m on m.seq = x.seq
-    where m.state = 2 and m.lease = x.lease and m.id = x.id and m.queue_no = q.no
-      and (m.attempts < m.attempts_max or m.due_at > t)
-    order by m.seq
-    for update of m skip locked
+    from (
+        select * from unnest(p_seqs, p_leases, p_ids, p_delays, p_errors, p_refunds) with ordinality as x(seq, lease, id, delay, error, refund, place) order by seq
+      ) x cross join lateral (
+        select m.ctid, m.attempts, m.attempts_max from {{schema}}.messages m
+        where m.seq = x.seq and m.state = 2 and m.lease || '' = x.lease and m.id = x.id and m.queue_no = q.no
+          and (m.attempts < m.attempts_max or m.due_at > t)
+        for update skip locked
+      ) m
   ), back as (
     update {{schema}}.messages m
     set state = case when h.delay > 0 then 0 else 1 end, visible_at = t + h.delay, due_at = case when h.delay > 0 then t + h.delay end,
       version = m.version + 1, lease_end = p_lease_end, attempts = m.attempts - h.refund::integer, error = coalesce(h.error, m.error)
-    from held h where m.seq = h.seq and not h.is_end
-    returning m.seq, m.priority, m.version, m.attempts, 2::smallint as from_state, m.state as to_state, m.metadata, m.value
+    from held h where m.ctid = h.ctid and not h.is_end
+    returning m.seq, m.priority, m.version, m.attempts, m.state as to_state, m.metadata, m.value, m.id, h.place
   )
-  select (select array_agg(row(b.*)::{{schema}}.moved) from back b),
-    array_agg(h.seq) filter (where h.is_end), array_agg(coalesce(h.error, 'released with no attempts left')) filter (where h.is_end),
-    array_agg(h.place::integer)
-  into moves, ending, errors, done
+  select
+    (select array_agg(row(b.seq, b.priority, b.version, b.attempts, 2, b.to_state, b.metadata, b.value, b.id)::{{schema}}.moved order by b.place)
+      from back b),
+    (select array_agg(b.place::integer order by b.place) from back b),
+    array_agg(h.ctid) filter (where h.is_end), array_agg(coalesce(h.error, 'released with no attempts left')) filter (where h.is_end),
+    array_agg(h.place::integer) filter (where h.is_end)
+  into moves, places, ending, errors, done
   from held h;
 
   perform {{schema}}.record(q, t, moves);
@@ -169,10 +181,13 @@ begin
   end if;
   return query
     select x.place::integer, 'done', m.to_state, m.version, m.attempts, m.metadata::text
-    from unnest(p_seqs) with ordinality as x(seq, place) join unnest(moves || ended) m on m.seq = x.seq
-    where x.place = any(done);
-  if coalesce(cardinality(done), 0) < cardinality(p_seqs) then
-    return query select * from {{schema}}.lost(q, t, p_seqs, p_leases, p_ids, done, p_lease_end);
+    from unnest(p_seqs) with ordinality as x(seq, place) join unnest(ended) m on m.seq = x.seq
+    where x.place = any (done)
+    union all
+    select m.place, 'done', m.to_state, m.version, m.attempts, m.metadata::text
+    from unnest(places, moves) as m(place, seq, priority, version, attempts, from_state, to_state, metadata, value, id);
+  if coalesce(cardinality(done || places), 0) < cardinality(p_seqs) then
+    return query select * from {{schema}}.lost(q, t, p_seqs, p_leases, p_ids, done || places, p_lease_end);
   end if;
 end $$;
 
@@ -181,7 +196,7 @@ create function {{schema}}.extend(
   p_queue text, p_seqs bigint[], p_leases text[], p_ids text[], p_lease_ms bigint[], p_now bigint
 ) returns table (ord integer, kind text, state smallint, version bigint, attempts integer, metadata text, lease_until bigint)
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -193,29 +208,30 @@ declare
 begin
   select * into q from {{schema}}.queues where name = p_queue;
   with held as materialized (
-    select x.place, x.lease_ms, m.seq
-    from unnest(p_seqs, p_leases, p_ids, p_lease_ms) with ordinality as x(seq, lease, id, lease_ms, place)
-      join {{schema}}.messages m on m.seq = x.seq
-    where m.state = 2 and m.lease = x.lease and m.id = x.id and m.queue_no = q.no
-      and (m.attempts < m.attempts_max or m.due_at > t)
-    order by m.seq
-    for update of m skip locked
+    select x.place, x.lease_ms, m.ctid
+    from (
+        select * from unnest(p_seqs, p_leases, p_ids, p_lease_ms) with ordinality as x(seq, lease, id, lease_ms, place) order by seq
+      ) x cross join lateral (
+        select m.ctid, m.attempts, m.attempts_max from {{schema}}.messages m
+        where m.seq = x.seq and m.state = 2 and m.lease || '' = x.lease and m.id = x.id and m.queue_no = q.no
+          and (m.attempts < m.attempts_max or m.due_at > t)
+        for update skip locked
+      ) m
   ), longer as (
     update {{schema}}.messages m
     set due_at = t + coalesce(h.lease_ms, m.lease_ms, q.lease_ms), version = m.version + 1
-    from held h where m.seq = h.seq
-    returning m.seq, m.priority, m.version, m.attempts, m.metadata, m.due_at, h.place
+    from held h where m.ctid = h.ctid
+    returning m.seq, m.priority, m.version, m.attempts, m.metadata, m.due_at, m.id, h.place
   )
-  select array_agg(row(l.seq, l.priority, l.version, l.attempts, 2, 2, l.metadata, null)::{{schema}}.moved order by l.place),
+  select array_agg(row(l.seq, l.priority, l.version, l.attempts, 2, 2, l.metadata, null, l.id)::{{schema}}.moved order by l.place),
     array_agg(l.place::integer order by l.place), array_agg(l.due_at order by l.place)
   into moves, done, untils
   from longer l;
 
   perform {{schema}}.record(q, t, moves);
   return query
-    select d.place, 'done', 2::smallint, m.version, m.attempts, m.metadata::text, d.until
-    from unnest(done, untils) with ordinality as d(place, until, n)
-      join unnest(moves) with ordinality as m(seq, priority, version, attempts, from_state, to_state, metadata, value, n) on m.n = d.n;
+    select m.place, 'done', 2::smallint, m.version, m.attempts, m.metadata::text, m.until
+    from unnest(done, untils, moves) as m(place, until, seq, priority, version, attempts, from_state, to_state, metadata, value, id);
   if coalesce(cardinality(done), 0) < cardinality(p_seqs) then
     return query select l.*, null::bigint from {{schema}}.lost(q, t, p_seqs, p_leases, p_ids, done, 0::smallint) l;
   end if;

@@ -4,24 +4,23 @@ create function {{schema}}.cancel(p_queue text, p_ids text[], p_now bigint) retu
   ord integer, kind text, state smallint, from_state smallint, version bigint, attempts integer, metadata text, seq bigint
 )
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
   q {{schema}}.queues;
   t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
-  held bigint[];
+  held tid[];
   held_ids text[];
   moves {{schema}}.moved[];
 begin
   select * into q from {{schema}}.queues where name = p_queue;
   with mine as (
-    select m.seq, m.id from unnest(p_ids) x(id)
-      join {{schema}}.ids i on i.queue_no = q.no and i.id = x.id
-      join {{schema}}.messages m on m.seq = i.seq
-    order by m.seq for update of m skip locked
+    select m.ctid, x.id from (select distinct id from unnest(p_ids) x(id) order by id) x
+      cross join lateral (select i.seq from {{schema}}.ids i where i.queue_no = q.no and i.id = x.id limit 1) i
+      cross join lateral (select m.ctid from {{schema}}.messages m where m.seq = i.seq for update skip locked) m
   )
-  select array_agg(seq), array_agg(id) into held, held_ids from mine;
+  select array_agg(ctid), array_agg(id) into held, held_ids from mine;
   if held is not null then
     moves := {{schema}}.finish(q, t, held, 4::smallint, 4::smallint, null);
   end if;
@@ -35,7 +34,7 @@ begin
       left join {{schema}}.messages m on m.seq = i.seq
       left join lateral (select f.state from {{schema}}.finished f where f.queue_no = q.no and f.state in (3, 4, 5) and f.seq = i.seq) f on true
       left join lateral (
-        select r.* from unnest(held, held_ids) as h(seq, id) join unnest(moves) r on r.seq = h.seq where h.id = x.id limit 1
+        select r.* from unnest(moves) r where r.id = x.id limit 1
       ) r on true;
 end $$;
 
@@ -44,7 +43,7 @@ create function {{schema}}.change(
   p_queue text, p_ids text[], p_priorities bigint[], p_visible_at bigint[], p_payloads text[], p_now bigint
 ) returns table (ord integer, kind text, state smallint, version bigint)
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -87,7 +86,7 @@ begin
         update {{schema}}.ids i set payload_hash = hashtextextended(next.payload, 0) where i.queue_no = q.no and i.id = m.id;
       end if;
       -- Two moves, so that the pair index loses the old priority and gets the new one.
-      move := row(m.seq, m.priority, next.version, m.attempts, m.state, next.state, m.metadata, m.value);
+      move := row(m.seq, m.priority, next.version, m.attempts, m.state, next.state, m.metadata, m.value, m.id);
       perform {{schema}}.unindex(q, move);
       move.priority := next.priority;
       perform {{schema}}.record(q, t, array[move]);
@@ -109,7 +108,7 @@ $$;
 create function {{schema}}.requeue(p_queue text, p_ids text[], p_now bigint)
 returns table (ord integer, kind text, state smallint, version bigint)
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -119,10 +118,12 @@ declare
 begin
   select * into q from {{schema}}.queues where name = p_queue;
   with errored as materialized (
-    select f.seq, f.expires_at from unnest(p_ids) x(id)
-      join {{schema}}.ids i on i.queue_no = q.no and i.id = x.id
-      join {{schema}}.finished f on f.queue_no = q.no and f.state = 5 and f.seq = i.seq
-    order by f.seq for update of f skip locked
+    select f.seq, f.expires_at from (select distinct id from unnest(p_ids) x(id) order by id) x
+      cross join lateral (select i.seq from {{schema}}.ids i where i.queue_no = q.no and i.id = x.id limit 1) i
+      cross join lateral (
+        select f.seq, f.expires_at from {{schema}}.finished f where f.queue_no = q.no and f.state = 5 and f.seq = i.seq
+        for update skip locked
+      ) f
   ), gone as (
     delete from {{schema}}.finished f using errored e
     where f.queue_no = q.no and f.state = 5 and f.seq = e.seq and f.expires_at = e.expires_at
@@ -135,7 +136,7 @@ begin
     from gone
     returning *
   )
-  select array_agg(row(b.seq, b.priority, b.version, 0, 5, 1, b.metadata, b.value)::{{schema}}.moved) into moves from back b;
+  select array_agg(row(b.seq, b.priority, b.version, 0, 5, 1, b.metadata, b.value, b.id)::{{schema}}.moved) into moves from back b;
   perform {{schema}}.record(q, t, moves);
   return query
     select x.place::integer,
@@ -152,7 +153,7 @@ end $$;
 -- Forgets at most `p_limit` messages of one state, ids and all.
 create function {{schema}}.purge(p_queue text, p_state smallint, p_limit integer, p_now bigint) returns integer
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -171,21 +172,29 @@ begin
       where f.queue_no = q.no and f.state = p_state and f.seq = o.seq and f.expires_at = o.expires_at
       returning f.seq, f.id
     ), freed as (
-      delete from {{schema}}.ids i using gone g where i.queue_no = q.no and i.id = g.id and i.seq = g.seq
+      delete from {{schema}}.ids i using (
+      select k.ctid from gone g cross join lateral (
+        select k.ctid from {{schema}}.ids k where k.queue_no = q.no and k.id = g.id and k.seq = g.seq limit 1
+      ) k
+    ) k where i.ctid = k.ctid
     )
     select count(*) into removed from gone;
     return removed;
   end if;
   with old as materialized (
-    select m.seq from {{schema}}.messages m
+    select m.ctid from {{schema}}.messages m
     where m.queue_no = q.no and m.state = p_state and (p_state = 1 or m.due_at is not null)
     order by case when p_state = 1 then m.priority else m.due_at end, m.seq limit p_limit for update skip locked
   ), gone as (
-    delete from {{schema}}.messages m using old o where m.seq = o.seq returning m.*
+    delete from {{schema}}.messages m using old o where m.ctid = o.ctid returning m.*
   ), freed as (
-    delete from {{schema}}.ids i using gone g where i.queue_no = q.no and i.id = g.id and i.seq = g.seq
+    delete from {{schema}}.ids i using (
+      select k.ctid from gone g cross join lateral (
+        select k.ctid from {{schema}}.ids k where k.queue_no = q.no and k.id = g.id and k.seq = g.seq limit 1
+      ) k
+    ) k where i.ctid = k.ctid
   )
-  select array_agg(row(g.seq, g.priority, g.version + 1, g.attempts, g.state, 4, g.metadata, g.value)::{{schema}}.moved) into moves from gone g;
+  select array_agg(row(g.seq, g.priority, g.version + 1, g.attempts, g.state, 4, g.metadata, g.value, g.id)::{{schema}}.moved) into moves from gone g;
   perform {{schema}}.record(q, t, moves);
   return coalesce(cardinality(moves), 0);
 end $$;

@@ -3,7 +3,7 @@
 create function {{schema}}.housekeep(p_now bigint)
 returns table (moved integer, next_due_ms bigint, woken text[], repaired integer)
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -58,7 +58,11 @@ begin
     where f.queue_no = o.queue_no and f.state = o.state and f.seq = o.seq and f.expires_at = o.expires_at
     returning f.seq, f.queue_no, f.id, f.finished_at, f.version, f.state, f.lease_end, f.lease
   ), freed as (
-    delete from {{schema}}.ids i using gone g where i.queue_no = g.queue_no and i.id = g.id and i.seq = g.seq
+    delete from {{schema}}.ids i using (
+      select k.ctid from gone g cross join lateral (
+        select k.ctid from {{schema}}.ids k where k.queue_no = g.queue_no and k.id = g.id and k.seq = g.seq limit 1
+      ) k
+    ) k where i.ctid = k.ctid
   ), token as (
     insert into {{schema}}.departed (seq, ended_at, version, minute, state, lease_end, lease)
     select seq, finished_at, version, (finished_at / 60000) % 4, state, lease_end, lease
@@ -95,7 +99,7 @@ end $$;
 -- Those of `p_queues` in which something may be dequeueable.
 create function {{schema}}.ready(p_queues text[], p_now bigint) returns setof text
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
   t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);

@@ -3,14 +3,14 @@
 -- sub-select would still see what was there before the wait.
 
 -- The messages that an exclusive queue hands out next, their rows and values locked; marks their values as running.
-create function {{schema}}.pick_exclusive(q {{schema}}.queues, p_where jsonb, p_count integer) returns bigint[]
+create function {{schema}}.pick_exclusive(q {{schema}}.queues, p_where jsonb, p_count integer) returns tid[]
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
   held text[];
-  seqs bigint[];
+  tids tid[];
   holds_values boolean := false;
 begin
   for attempt in 1..3 loop
@@ -26,29 +26,31 @@ begin
     else
       held := {{schema}}.lock_matching_values(q, p_where, p_count);
     end if;
-    seqs := {{schema}}.claim_heads(q, held, p_where, p_count);
-    exit when cardinality(seqs) > 0;
+    tids := {{schema}}.claim_heads(q, held, p_where, p_count);
+    exit when cardinality(tids) > 0;
     holds_values := holds_values or cardinality(held) > 0;
     -- Nothing: unless somebody else is about to free values, that is the answer.
     exit when not exists (select from {{schema}}.value_changes c where c.queue_no = q.no);
   end loop;
-  return seqs;
+  return tids;
 end $$;
 
 -- The best matching message of each value whose row is locked, if nothing of the value runs.
-create function {{schema}}.claim_heads(q {{schema}}.queues, p_values text[], p_where jsonb, p_count integer) returns bigint[]
+create function {{schema}}.claim_heads(q {{schema}}.queues, p_values text[], p_where jsonb, p_count integer) returns tid[]
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
+  tids tid[];
   seqs bigint[];
   held text[];
 begin
-  select coalesce(array_agg(m.seq), '{}'), coalesce(array_agg(m.value), '{}') into seqs, held from (
-    select b.seq, v.value
+  select coalesce(array_agg(m.ctid), '{}'), coalesce(array_agg(m.seq), '{}'), coalesce(array_agg(m.value), '{}') into tids, seqs, held
+  from (
+    select b.ctid, b.seq, v.value
     from unnest(p_values) v(value) cross join lateral (
-      select m.seq, m.priority from {{schema}}.messages m
+      select m.ctid, m.seq, m.priority from {{schema}}.messages m
       where m.queue_no = q.no and m.value = v.value and m.state = 1 and coalesce(m.metadata, '{}') @> p_where
       order by m.priority, m.seq limit 1 for update skip locked
     ) b
@@ -56,18 +58,22 @@ begin
     order by b.priority, b.seq limit p_count
   ) m;
   update {{schema}}.exclusive_values v set running_seq = x.seq, head_priority = null, head_seq = null
-    from unnest(seqs, held) x(seq, value) where v.queue_no = q.no and v.value = x.value;
+    from (
+      select x.seq, k.ctid from unnest(seqs, held) x(seq, value) cross join lateral (
+        select k.ctid from {{schema}}.exclusive_values k where k.queue_no = q.no and k.value = x.value limit 1
+      ) k
+    ) x where v.ctid = x.ctid;
   -- A value that gave nothing was not what its row said.
   if p_where = '{}' and cardinality(held) < cardinality(p_values) then
     perform {{schema}}.settle_values(q, array(select unnest(p_values) except select unnest(held) order by 1));
   end if;
-  return seqs;
+  return tids;
 end $$;
 
 -- Locks the idle values of the best messages that match, walking the rarest pair in steps.
 create function {{schema}}.lock_matching_values(q {{schema}}.queues, p_where jsonb, p_count integer) returns text[]
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -85,14 +91,17 @@ begin
       order by p.priority, p.seq limit 10000
     ), match as (
       select m.value, min(w.priority) as priority, min(w.seq) as seq
-      from walk w join {{schema}}.messages m on m.seq = w.seq
-      where m.state = 1 and m.metadata @> p_where and m.value <> all(held)
+      from walk w cross join lateral (
+        select m.value from {{schema}}.messages m where m.seq = w.seq and m.state = 1 and m.metadata @> p_where limit 1
+      ) m
+      where m.value <> all (held)
       group by m.value
     ), free as (
-      select v.value from match m join {{schema}}.exclusive_values v on v.queue_no = q.no and v.value = m.value
-      where v.running_seq is null
-      order by m.priority, m.seq limit p_count - cardinality(held)
-      for update of v skip locked
+      select v.value from (select * from match order by priority, seq) m cross join lateral (
+        select v.value from {{schema}}.exclusive_values v
+        where v.queue_no = q.no and v.value = m.value and v.running_seq is null for update skip locked
+      ) v
+      limit p_count - cardinality(held)
     )
     select array(select value from free), (select count(*) from walk),
       (select w.priority from walk w order by w.priority desc, w.seq desc limit 1),
@@ -107,7 +116,7 @@ end $$;
 -- Takes in what has changed, one session at a time; who comes second goes on without, or waits for its turn.
 create function {{schema}}.take_in_changes(q {{schema}}.queues, p_wait boolean) returns void
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -136,7 +145,7 @@ end $$;
 -- Makes the rows of some values say what their messages say. `p_values` is in key order.
 create function {{schema}}.settle_values(q {{schema}}.queues, p_values text[]) returns void
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 begin
@@ -144,14 +153,18 @@ begin
     select q.no, v.value from unnest(p_values) v(value)
     where exists (select from {{schema}}.messages m where m.queue_no = q.no and m.value = v.value and m.state = 1)
     on conflict do nothing;
-  perform from unnest(p_values) p(value) join {{schema}}.exclusive_values v on v.queue_no = q.no and v.value = p.value
-    order by v.value for update of v;
+  perform from unnest(p_values) p(value) cross join lateral (
+    select from {{schema}}.exclusive_values v where v.queue_no = q.no and v.value = p.value for update
+  ) v;
 
   update {{schema}}.exclusive_values v set running_seq = n.running_seq, head_priority = n.head_priority, head_seq = n.head_seq
   from (
-    select p.value, r.seq as running_seq, case when r.seq is null then h.priority end as head_priority,
+    select k.ctid, r.seq as running_seq, case when r.seq is null then h.priority end as head_priority,
       case when r.seq is null then h.seq end as head_seq
     from unnest(p_values) p(value)
+      cross join lateral (
+        select k.ctid from {{schema}}.exclusive_values k where k.queue_no = q.no and k.value = p.value limit 1
+      ) k
       left join lateral (
         select m.seq from {{schema}}.messages m where m.queue_no = q.no and m.value = p.value and m.state = 2 limit 1
       ) r on true
@@ -160,18 +173,22 @@ begin
         order by m.priority, m.seq limit 1
       ) h on true
   ) n
-  where v.queue_no = q.no and v.value = n.value
+  where v.ctid = n.ctid
     and (v.running_seq, v.head_priority, v.head_seq) is distinct from (n.running_seq, n.head_priority, n.head_seq);
 
-  delete from {{schema}}.exclusive_values v using unnest(p_values) p(value)
-    where v.queue_no = q.no and v.value = p.value and v.running_seq is null and v.head_seq is null;
+  delete from {{schema}}.exclusive_values v using (
+      select k.ctid from unnest(p_values) p(value) cross join lateral (
+        select k.ctid from {{schema}}.exclusive_values k
+        where k.queue_no = q.no and k.value = p.value and k.running_seq is null and k.head_seq is null limit 1
+      ) k
+    ) k where v.ctid = k.ctid;
 end $$;
 
 -- Checks some values against their messages, walking round all of them over time: a value that says otherwise is
 -- repaired and counted. Nothing is ever found unless there is a fault in the above.
 create function {{schema}}.check_values(q {{schema}}.queues, p_limit integer) returns integer
 language plpgsql
-set enable_seqscan = off set enable_bitmapscan = off set jit = off
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
