@@ -7,7 +7,8 @@ import { version } from '../version.js';
 export function registerDocument(app: FastifyInstance): void {
   app.register(swagger, {
     refResolver: {
-      buildLocalReference: (json, _base, _fragment, index) => String(json['$id'] ?? `schema-${index}`),
+      buildLocalReference: (json, _base, _fragment, index) =>
+        typeof json['$id'] === 'string' ? json['$id'] : `schema-${index}`,
     },
     openapi: {
       openapi: '3.1.0',
