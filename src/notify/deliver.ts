@@ -11,8 +11,24 @@ import { notifyMetrics } from './metrics.js';
 import type { NotifySettings } from './options.js';
 import type { AttemptOutcome, Provider } from './provider.js';
 import { nextQuietEnd } from './quiet-hours.js';
+import type { RateLimiter } from './rate.js';
 import type { ProviderSelection } from './selection.js';
 import type { Claim, Settled } from './store.js';
+
+export interface DeliverRequest {
+  readonly id: string;
+  readonly route: string;
+  /** May take the reserved share of a provider's rate. */
+  readonly urgent: boolean;
+  readonly stopped: AbortSignal;
+}
+
+interface Held {
+  readonly reason: string;
+  /** By the store's clock; the deadline moves along. Undefined: at once. */
+  readonly runAfter: number | undefined;
+  readonly delayMs: number;
+}
 
 type Claimed = Extract<Claim, { kind: 'claimed' }>;
 
@@ -26,21 +42,19 @@ const noProviderMs = 1_000;
 export class Deliverer {
   readonly #settings: NotifySettings;
   readonly #selection: ProviderSelection;
+  readonly #limiter: RateLimiter;
   readonly #metrics;
   readonly #running = new Set<Promise<void>>();
 
-  constructor(settings: NotifySettings, selection: ProviderSelection) {
+  constructor(settings: NotifySettings, selection: ProviderSelection, limiter: RateLimiter) {
     this.#settings = settings;
     this.#selection = selection;
+    this.#limiter = limiter;
     this.#metrics = settings.metrics(notifyMetrics);
   }
 
   /** Handles one wake-up; throws a ReleaseError when the delivery is to be looked at again. */
-  deliver(request: {
-    readonly id: string;
-    readonly route: string;
-    readonly stopped: AbortSignal;
-  }): Promise<void> {
+  deliver(request: DeliverRequest): Promise<void> {
     const running = this.#deliver(request);
     this.#running.add(running);
     void Promise.allSettled([running]).then(() => this.#running.delete(running));
@@ -52,12 +66,14 @@ export class Deliverer {
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
   }
 
-  async #deliver({ id, route, stopped }: { id: string; route: string; stopped: AbortSignal }): Promise<void> {
+  async #deliver({ id, route, urgent, stopped }: DeliverRequest): Promise<void> {
     const { store, database, clock, timings } = this.#settings;
     if (stopped.aborted) throw new ReleaseError('stopping');
-    const choice = this.#selection.choose(route);
+    const choice = await this.#selection.choose(route);
     if (choice === undefined)
       throw new ReleaseError('no provider may be called now', { delayMs: noProviderMs });
+    const waitMs = await this.#limiter.spend(choice.first, urgent);
+    if (waitMs > 0) throw new ReleaseError('the rate is used up', { delayMs: waitMs });
     const askedAtMs = clock.monotonicMs();
     const claim = await store.claim(database, {
       id,
@@ -72,10 +88,10 @@ export class Deliverer {
     if (claim.kind === 'ended') return this.#ended(claim);
     const provider = this.#selection.named(claim.provider, route);
     const held = await this.#held(claim, provider, clock.monotonicMs() - askedAtMs);
-    if (held !== undefined) return this.#giveBack(claim, held);
-    const outcome = await this.#attempt(claim, provider as Provider, stopped);
-    this.#selection.report((provider as Provider).name, outcome);
-    await this.#settle(claim, (provider as Provider).name, outcome, route);
+    if (provider === undefined || held !== undefined) return this.#giveBack(claim, held ?? waitsFor(claim));
+    const outcome = await this.#attempt(claim, provider, stopped);
+    await this.#selection.report(provider, outcome);
+    await this.#settle(claim, provider.name, outcome, route);
   }
 
   #ended({ state, kindName, moved }: Extract<Claim, { kind: 'ended' }>): void {
@@ -84,27 +100,22 @@ export class Deliverer {
 
   /** Why what was just claimed is not called after all. */
   async #held(
-    { delivery, provider: name }: Claimed,
+    { delivery }: Claimed,
     provider: Provider | undefined,
     elapsedMs: number,
-  ): Promise<{ reason: string; runAfter: number | undefined; delayMs: number } | undefined> {
-    const { clock, store, database, timings } = this.#settings;
+  ): Promise<Held | undefined> {
+    const { clock, timings } = this.#settings;
     // Half of the margin is left for the answer; a process that stood still longer may call when another one does.
     if (elapsedMs > timings.marginMs / 2)
       return { reason: 'the process stood still', runAfter: undefined, delayMs: 0 };
+    const { quiet, timeZone, priority } = delivery;
+    if (provider === undefined || priority === 'urgent' || quiet === undefined) return undefined;
     const now = clock.storeNow() ?? clock.now();
-    if (provider === undefined)
-      return { reason: `waits for ${name}`, runAfter: now + noProviderMs, delayMs: noProviderMs };
-    if (delivery.priority === 'urgent') return undefined;
-    const { quiet, timeZone } = await store.person(database, delivery.user);
-    const end = quiet === undefined ? undefined : await nextQuietEnd({ at: now, timeZone, quiet });
+    const end = await nextQuietEnd({ at: now, timeZone, quiet });
     return end === undefined ? undefined : { reason: 'quiet hours', runAfter: end, delayMs: end - now };
   }
 
-  async #giveBack(
-    claim: Claimed,
-    held: { reason: string; runAfter: number | undefined; delayMs: number },
-  ): Promise<void> {
+  async #giveBack(claim: Claimed, held: Held): Promise<void> {
     const { store, database, clock, timings } = this.#settings;
     const { reason, runAfter, delayMs } = held;
     const { id } = claim.delivery;
@@ -205,6 +216,10 @@ export class Deliverer {
       throw Object.assign(new NoRetryError('the answer of an attempt could not be written down'), { cause });
     }
   }
+}
+
+function waitsFor({ provider }: Claimed): Held {
+  return { reason: `waits for ${provider}`, runAfter: undefined, delayMs: noProviderMs };
 }
 
 /** Calls with a total time limit. An adapter that throws, or does not end, leaves an outcome that nobody knows. */

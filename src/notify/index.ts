@@ -1,4 +1,4 @@
-export { createNotify, type Notify } from './notify.js';
+export { createNotify, type Notify, type ProviderStatus } from './notify.js';
 export { createSmppProvider, type SmppOptions, type SmppProvider } from './providers/smpp.js';
 export { createSmtpProvider, type SmtpOptions } from './providers/smtp.js';
 export { createWebhookProvider, type WebhookOptions } from './providers/webhook.js';

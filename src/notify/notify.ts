@@ -24,10 +24,18 @@ import type {
 import { resolveOptions, type NotifyOptions, type NotifySettings } from './options.js';
 import { parseDestination, parseLine } from './destination.js';
 import type { Receipt, ReceiptRequest } from './provider.js';
+import { RateLimiter } from './rate.js';
 import { ProviderSelection } from './selection.js';
 import { createSweep } from './sweep.js';
 import { createRenderer } from './templates.js';
 import { createNotifyWorker, type NotifyWorkerOptions } from './worker.js';
+
+export interface ProviderStatus {
+  readonly name: string;
+  /** Whether it may be called now; else `reason` says why not. */
+  readonly open: boolean;
+  readonly reason: string | undefined;
+}
 
 export interface Notify<Table extends KindTable = KindTable> extends Component {
   /**
@@ -64,6 +72,9 @@ export interface Notify<Table extends KindTable = KindTable> extends Component {
     readonly data: JsonObject;
     readonly locale?: string;
   }): Promise<Content>;
+
+  /** What the workers know together of each provider. */
+  providers(): Promise<ProviderStatus[]>;
 
   /** The kinds in force. */
   kinds(): Promise<KindPolicy[]>;
@@ -112,6 +123,7 @@ class Engine implements Notify {
     const { store, database, policies } = this.#settings;
     await store.start();
     await store.putKinds(database, { policies, now: this.#now });
+    await store.putProviders(database, { names: this.#settings.providers.map(({ name }) => name) });
     this.#kinds.forget();
   }
 
@@ -163,6 +175,17 @@ class Engine implements Notify {
 
   preview(request: Parameters<Notify['preview']>[0]): Promise<Content> {
     return this.#door.preview(request);
+  }
+
+  async providers(): Promise<ProviderStatus[]> {
+    const { store, database, providers } = this.#settings;
+    const states = await store.providerStates(database, { now: this.#now });
+    return providers.map(({ name }) => {
+      const state = states.find((one) => one.name === name);
+      const paused = (state?.pausedInMs ?? 0) > 0;
+      const open = !paused && state?.openInMs === undefined;
+      return { name, open, reason: open ? undefined : paused ? 'asked to be left alone' : state?.reason };
+    });
   }
 
   kinds(): Promise<KindPolicy[]> {
@@ -229,11 +252,13 @@ class Engine implements Notify {
   worker(options: NotifyWorkerOptions = {}): Component {
     const settings = this.#settings;
     const selection = new ProviderSelection(settings);
+    const limiter = new RateLimiter(settings);
     return createNotifyWorker({
       settings,
       options,
       selection,
-      deliverer: new Deliverer(settings, selection),
+      limiter,
+      deliverer: new Deliverer(settings, selection, limiter),
       sweep: createSweep(settings),
       policies: async () => (await this.#kinds.all(settings.database)).values(),
       receive: async (provider, receipt) => void (await this.#take(provider, receipt)),

@@ -8,7 +8,7 @@ import type { Queue } from '../queue/index.js';
 import { policyOf, type KindPolicy, type KindTable } from './kinds.js';
 import { routeOf, type PushPlatform } from './notification.js';
 import type { Provider } from './provider.js';
-import type { NotifyStore } from './store.js';
+import type { BreakerLimits, NotifyStore } from './store.js';
 
 export interface NotifyTimings {
   /** Total time of one attempt where the provider sets none. Default 10,000 ms. */
@@ -40,6 +40,14 @@ export const timingsDefault: NotifyTimings = {
   receiptsKeptMs: 3 * 86_400_000,
 };
 
+export const breakerDefault: BreakerLimits = {
+  errors: 50,
+  share: 0.2,
+  windowMs: 60_000,
+  unanswered: 5,
+  coolDownMs: 30_000,
+};
+
 export interface NotifyOptions<Kinds extends KindTable = KindTable> {
   readonly database: Database;
   readonly store: NotifyStore;
@@ -52,6 +60,11 @@ export interface NotifyOptions<Kinds extends KindTable = KindTable> {
   /** Begins the names of the queues. Default: notify. */
   readonly queuePrefix?: string;
   readonly timings?: Partial<NotifyTimings>;
+  /**
+   * When a provider is left alone: `errors` (50) within `windowMs` (60,000) at a `share` of all calls of at least 0.2, or
+   * `unanswered` (5) calls in a row; for `coolDownMs` (30,000), then one call probes it.
+   */
+  readonly breaker?: Partial<BreakerLimits>;
   readonly log?: Log;
   readonly metrics?: MetricsBackend;
   readonly clock?: Clock;
@@ -68,6 +81,7 @@ export interface NotifySettings {
   readonly poolSlots: number;
   readonly queuePrefix: string;
   readonly timings: NotifyTimings;
+  readonly breaker: BreakerLimits;
   readonly log: Log;
   readonly metrics: MetricsBackend;
   readonly clock: Clock;
@@ -100,6 +114,11 @@ export function resolveOptions(options: NotifyOptions): NotifySettings {
         'a name of its own of lower-case letters, digits, dashes',
       );
   }
+  for (const { name, rate } of options.providers) {
+    const { perSecond = 1, reserved = 0 } = rate ?? {};
+    if (!(perSecond > 0 && reserved >= 0 && reserved < perSecond))
+      throw invalidInput(`${name}.rate`, rate, 'perSecond above 0, and reserved below it');
+  }
   return Object.freeze({
     database: options.database,
     store: options.store,
@@ -110,6 +129,7 @@ export function resolveOptions(options: NotifyOptions): NotifySettings {
     poolSlots: wholeNumber('poolSlots', options.poolSlots ?? 1_200, 1, 1_000_000),
     queuePrefix: options.queuePrefix ?? 'notify',
     timings: Object.freeze(timings),
+    breaker: Object.freeze({ ...breakerDefault, ...options.breaker }),
     log: options.log ?? silentLog,
     metrics: options.metrics ?? noMetrics,
     clock: options.clock ?? systemClock,

@@ -52,6 +52,8 @@ export type AttemptOutcome =
       /** Nothing is tried with this provider before that. */
       readonly retryAfterMs?: number | undefined;
       readonly configuration?: boolean | undefined;
+      /** There was no conversation at all; counts for the circuit breaker like an answer that is missing. */
+      readonly unanswered?: boolean | undefined;
     }
   | {
       readonly kind: 'ambiguous';
@@ -101,6 +103,11 @@ export interface Provider {
   readonly channel: Channel;
   /** Push only: whose tokens it takes. */
   readonly platform?: PushPlatform | undefined;
+  /**
+   * False when each destination is a service of its own (webhooks): one that fails says nothing about the others, so
+   * there is no circuit breaker. Default: true.
+   */
+  readonly oneService?: boolean | undefined;
   /** Total time of one attempt in milliseconds. Default: that of the engine. */
   readonly timeoutMs?: number | undefined;
   /** At most so many calls a second over all processes, and how many of them only urgent kinds may take. */

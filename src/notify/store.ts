@@ -119,6 +119,9 @@ export interface ClaimedDelivery {
   readonly createdAt: number;
   readonly attempts: number;
   readonly priority: Priority;
+  /** The user's quiet hours in local minutes of the day, and where that is. */
+  readonly quiet: { readonly from: number; readonly until: number } | undefined;
+  readonly timeZone: string | undefined;
 }
 
 /** What a delivery became by the answer of an attempt. `runAfter` is set while it waits. */
@@ -251,6 +254,61 @@ export interface ReceiptStore {
   joinReceipts(database: Database, input: { limit: number; windowMs: number; now: Now }): Promise<number>;
 }
 
+/** What one worker has seen of a provider since its last report. */
+export interface ProviderReport {
+  readonly calls: number;
+  readonly errors: number;
+  /** At the end of the report, in a row. */
+  readonly unanswered: number;
+  /** Whether any call was answered before those. */
+  readonly answered: boolean;
+  /** Our credentials or settings were refused. */
+  readonly configuration: string | undefined;
+  /** It asked to be left alone for so long. */
+  readonly pausedMs: number | undefined;
+}
+
+export interface BreakerLimits {
+  readonly errors: number;
+  readonly share: number;
+  readonly windowMs: number;
+  readonly unanswered: number;
+  readonly coolDownMs: number;
+}
+
+/** Times from now in milliseconds, negative once past; undefined: not set. */
+export interface ProviderState {
+  readonly name: string;
+  readonly openInMs: number | undefined;
+  readonly probeInMs: number | undefined;
+  readonly pausedInMs: number | undefined;
+  readonly reason: string | undefined;
+}
+
+export interface ProviderStore {
+  putProviders(on: Queryable, input: { names: readonly string[] }): Promise<void>;
+  providerStates(on: Queryable, input: { now: Now }): Promise<ProviderState[]>;
+  reportProvider(
+    on: Queryable,
+    input: { name: string; report: ProviderReport; limits: BreakerLimits; now: Now },
+  ): Promise<(ProviderState & { justOpened: boolean; justClosed: boolean }) | undefined>;
+  /** True for one caller a cool-down, once an open breaker's time is over. */
+  takeProbe(on: Queryable, input: { name: string; probeMs: number; now: Now }): Promise<boolean>;
+  /** Up to `wanted` tokens; urgent callers may take the reserved ones too. `waitMs`: until there may be another. */
+  takeTokens(
+    on: Queryable,
+    input: {
+      name: string;
+      wanted: number;
+      urgent: boolean;
+      perSecond: number;
+      reserved: number;
+      capacityMs: number;
+      now: Now;
+    },
+  ): Promise<{ granted: number; waitMs: number }>;
+}
+
 export interface ReadStore {
   notification(on: Queryable, id: string): Promise<Notification | undefined>;
   delivery(on: Queryable, id: string): Promise<Delivery | undefined>;
@@ -269,6 +327,7 @@ export interface NotifyStore
     DoorStore,
     PersonStore,
     DeliverStore,
+    ProviderStore,
     ReceiptStore,
     ReadStore,
     HousekeepingStore {

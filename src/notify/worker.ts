@@ -6,9 +6,11 @@ import { invalidInput } from '../errors.js';
 import type { Component } from '../lifecycle.js';
 import { createWorker, type Lane, type Worker } from '../queue/index.js';
 import type { Deliverer } from './deliver.js';
+import { gateStore } from './gate.js';
 import { queueOf, type NotifySettings } from './options.js';
 import type { KindPolicy } from './kinds.js';
 import type { Receipt } from './provider.js';
+import type { RateLimiter } from './rate.js';
 import type { ProviderSelection } from './selection.js';
 import type { Sweep } from './sweep.js';
 
@@ -28,6 +30,7 @@ export function createNotifyWorker(input: {
   readonly policies: () => Promise<Iterable<KindPolicy>>;
   readonly deliverer: Deliverer;
   readonly selection: ProviderSelection;
+  readonly limiter: RateLimiter;
   readonly sweep: Sweep;
   readonly receive: (provider: string, receipt: Receipt) => Promise<void>;
   readonly options: NotifyWorkerOptions;
@@ -40,12 +43,22 @@ export function createNotifyWorker(input: {
   }
   let worker: Worker | undefined;
 
-  const make = async (): Promise<Worker> =>
-    createWorker({
-      queue: settings.queue,
+  const urgentKinds = new Set<string>();
+  const gate = gateStore({
+    settings,
+    selection,
+    limiter: input.limiter,
+    isUrgent: (kind) => urgentKinds.has(kind),
+  });
+
+  const make = async (): Promise<Worker> => {
+    const policies = [...(await input.policies())];
+    for (const { name, priority } of policies) if (priority === 'urgent') urgentKinds.add(name);
+    return createWorker({
+      queue: { store: gate.store },
       queues: routes.map((route) => queueOf(settings, route)),
       slots,
-      lanes: floors ? lanesOf(await input.policies(), { slots, poolSlots: settings.poolSlots }) : [],
+      lanes: floors ? lanesOf(policies, { slots, poolSlots: settings.poolSlots }) : [],
       // A wake-up that is held in advance would take rate and time from the others.
       prefetch: false,
       retry: { delayMs: 200, delayMaxMs: 10_000 },
@@ -56,13 +69,16 @@ export function createNotifyWorker(input: {
       ...(leaseMs !== undefined && { leaseMs }),
       handler: async (message, { signal }) => {
         const route = message.queue.slice(settings.queuePrefix.length + 1);
-        await deliverer.deliver({ id: message.id, route, stopped: stoppedOnly(signal) });
+        const urgent = message.metadata['priority'] === 'urgent';
+        await deliverer.deliver({ id: message.id, route, urgent, stopped: stoppedOnly(signal) });
       },
     });
+  };
 
   return {
     async start() {
       if (worker !== undefined) return;
+      await selection.start();
       for (const provider of settings.providers) {
         await provider.start?.({
           log: settings.log,
@@ -76,7 +92,9 @@ export function createNotifyWorker(input: {
     async stop(stopOptions) {
       await worker?.stop(stopOptions);
       worker = undefined;
+      gate.stop();
       await deliverer.idle();
+      await selection.stop();
       await sweep.stop();
       for (const provider of settings.providers) await provider.stop?.();
     },

@@ -90,6 +90,7 @@ export async function openWorld<Table extends KindTable = TestKinds>(input: {
   readonly providers: readonly Provider[];
   readonly kinds?: Table;
   readonly timings?: Partial<NotifyTimings>;
+  readonly breaker?: NonNullable<Parameters<typeof createNotify>[0]['breaker']>;
   readonly log?: Log;
   readonly suffix?: string;
   readonly clock?: Parameters<typeof createNotify>[0]['clock'];
@@ -111,6 +112,7 @@ export async function openWorld<Table extends KindTable = TestKinds>(input: {
     providers: input.providers,
     timings: { ...shortTimings, ...input.timings },
     ...(log && { log }),
+    ...(input.breaker && { breaker: input.breaker }),
     ...clock,
   });
   await notify.start();
@@ -130,7 +132,7 @@ export interface ScriptedProvider extends Provider {
   readonly calls: (AttemptRequest & { readonly startedAtMs: number })[];
 }
 
-type Answer =
+export type Answer =
   | AttemptOutcome
   | ((request: AttemptRequest, context: AttemptContext) => Promise<AttemptOutcome> | AttemptOutcome);
 
@@ -139,7 +141,7 @@ export const ambiguous: AttemptOutcome = { kind: 'ambiguous', detail: 'http 500'
 export const notAccepted: AttemptOutcome = { kind: 'not-accepted', detail: 'refused connection' };
 export const refused: AttemptOutcome = { kind: 'refused', detail: 'http 400' };
 /** Never answers; ends when the engine says so. */
-export const silence: Answer = (_request, { signal }) =>
+export const silence = (_request: AttemptRequest, { signal }: AttemptContext): Promise<AttemptOutcome> =>
   new Promise((resolve) => {
     const end = (): void => resolve({ kind: 'ambiguous', detail: 'timeout', unanswered: true });
     if (signal.aborted) end();
@@ -164,6 +166,48 @@ export function scriptedProvider(
       return typeof answer === 'function' ? answer(request, context) : answer;
     },
   };
+}
+
+export interface ProgrammableProvider extends Provider {
+  /** What each address answers, in order; the last one is repeated. An address without answers is sent. */
+  readonly answers: Map<string, readonly Answer[]>;
+  calls(address: string): readonly ScriptedProvider['calls'][number][];
+}
+
+/** One provider for many tests: each has addresses of its own. */
+export function programmableProvider(
+  channel: Channel,
+  options: Partial<Provider> = {},
+): ProgrammableProvider {
+  const answers = new Map<string, readonly Answer[]>();
+  const calls = new Map<string, ScriptedProvider['calls'][number][]>();
+  return {
+    name: `test-${channel}`,
+    channel,
+    ...options,
+    answers,
+    calls: (address) => calls.get(address) ?? [],
+    async attempt(request, context) {
+      const { address } = request.destination;
+      const own = calls.get(address) ?? [];
+      calls.set(address, own);
+      const script = answers.get(address) ?? [sent];
+      const answer = script[Math.min(own.length, script.length - 1)] as Answer;
+      own.push({ ...request, startedAtMs: performance.now() });
+      return typeof answer === 'function' ? answer(request, context) : answer;
+    },
+  };
+}
+
+/** Ends when none of these deliveries waits or is being sent. */
+export async function untilEnded(notify: Pick<Notify, 'delivery'>, ids: readonly string[]): Promise<void> {
+  await until(
+    async () => {
+      const states = await Promise.all(ids.map(async (id) => (await notify.delivery(id))?.state));
+      return states.every((state) => state !== 'waiting' && state !== 'sending');
+    },
+    { what: `${ids.length} deliveries end` },
+  );
 }
 
 /** Polls until `fact` holds; fails with its text after a generous bound. */

@@ -10,6 +10,7 @@ import { doorOperations } from './operations/door.js';
 import { hold } from './operations/hold.js';
 import { kindOperations } from './operations/kinds.js';
 import { personOperations } from './operations/person.js';
+import { providerOperations } from './operations/providers.js';
 import { purge } from './operations/purge.js';
 import { readOperations } from './operations/read.js';
 import { receiptOperations } from './operations/receipts.js';
@@ -32,6 +33,7 @@ export function createPostgresNotifyStore(options: PostgresNotifyStoreOptions): 
     ...kindOperations(schema),
     ...doorOperations(schema),
     ...personOperations(schema),
+    ...providerOperations(schema),
     ...receiptOperations(schema),
     ...readOperations(schema),
     claim: claim(schema),

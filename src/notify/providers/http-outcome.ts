@@ -28,7 +28,7 @@ export function httpOutcome(
   },
 ): AttemptOutcome {
   if (result.kind === 'not-written')
-    return { kind: 'not-accepted', detail: `not connected: ${result.reason}` };
+    return { kind: 'not-accepted', detail: `not connected: ${result.reason}`, unanswered: true };
   if (result.kind === 'no-answer')
     return { kind: 'ambiguous', detail: `no answer: ${result.reason}`, unanswered: true };
   const { status } = result;

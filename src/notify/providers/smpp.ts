@@ -116,7 +116,11 @@ export function createSmppProvider(options: SmppOptions): SmppProvider {
         bound = await bind(signal);
       } catch (error) {
         if ((error as { code?: string }).code === 'driver-missing') throw error;
-        return { kind: 'not-accepted', detail: `smpp not bound: ${(error as Error).message}` };
+        return {
+          kind: 'not-accepted',
+          detail: `smpp not bound: ${(error as Error).message}`,
+          unanswered: true,
+        };
       }
       const names = await statusNames();
       if (!(bound instanceof SmppSession)) {

@@ -248,7 +248,7 @@ function outcomeOf(
     const detail = `smtp ${phase === 'data' ? 'no answer after the message' : 'no conversation'}: ${error.code ?? 'error'}`;
     return phase === 'data'
       ? { kind: 'ambiguous', detail, unanswered: true }
-      : { kind: 'not-accepted', detail };
+      : { kind: 'not-accepted', detail, unanswered: true };
   }
   const enhanced = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})/.exec(error.response ?? '')?.[1];
   const detail = `smtp ${reply}${enhanced === undefined ? '' : ` ${enhanced}`}`;

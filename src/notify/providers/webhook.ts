@@ -42,6 +42,7 @@ export function createWebhookProvider(options: WebhookOptions): Provider {
   return {
     name,
     channel: 'webhook',
+    oneService: false,
     timeoutMs,
     rate,
     async attempt({ reference, destination, content, createdAt }, { signal }): Promise<AttemptOutcome> {

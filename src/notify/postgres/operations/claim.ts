@@ -26,6 +26,9 @@ interface ClaimRow extends Record<string, unknown> {
   readonly waited_ms: string;
   readonly later_ms: string;
   readonly chosen: string;
+  readonly time_zone: string | null;
+  readonly quiet_from: number | null;
+  readonly quiet_until: number | null;
   readonly pinned: string | null;
 }
 
@@ -46,14 +49,15 @@ export function claim(schema: string) {
     with clock as materialized (select ${nowSql('$5')} as now),
     held as materialized (
       select d.id, d.notification, d.user_id, d.kind, d.channel, d.address, d.details, d.content, d.state, d.attempt,
-        d.attempts, d.pinned, d.run_after, d.sending_until, d.expires_at, d.created_at, d.campaign, k.priority, k.required, k.secret,
+        d.attempts, d.pinned, d.run_after, d.sending_until, d.expires_at, d.created_at, d.campaign, k.priority, k.required, k.secret, u.time_zone, u.quiet_from, u.quiet_until,
         case
           when d.pinned is null then $2
           when not k.change_provider then d.pinned
           when d.pinned = $2 then coalesce($6, $2)
           else $2 end as chosen,
         clock.now
-      from ${schema}.deliveries d join ${schema}.kinds k on k.name = d.kind cross join clock
+      from ${schema}.deliveries d join ${schema}.kinds k on k.name = d.kind
+      left join ${schema}.users u on u.user_id = d.user_id cross join clock
       where d.id = $1 for update of d),
     judged as materialized (
       select h.*, case
@@ -106,7 +110,7 @@ export function claim(schema: string) {
         r.attempt + (r.verdict = 'claimed')::integer, case r.verdict when 'claimed' then r.chosen end, r.reason
       from reasoned r where r.verdict in ('claimed', 'expired', 'suppressed'))
     select r.verdict, r.state, r.notification, r.user_id, r.kind, r.channel, r.address, r.details, r.content, r.priority,
-      r.attempt, r.attempts, r.created_at, r.chosen, r.pinned, r.expires_at - r.now as time_left_ms, r.now - r.run_after as waited_ms,
+      r.attempt, r.attempts, r.created_at, r.chosen, r.pinned, r.time_zone, r.quiet_from, r.quiet_until, r.expires_at - r.now as time_left_ms, r.now - r.run_after as waited_ms,
       case r.state when 'sending' then r.sending_until - r.now
         else case when r.run_after > r.now then r.run_after - r.now else ${pausedMs} end end as later_ms
     from reasoned r`;
@@ -153,6 +157,15 @@ function claimOf(id: string, row: ClaimRow | undefined): Claim {
       createdAt: Number(row.created_at),
       attempts: row.attempts + 1,
       priority: row.priority,
+      timeZone: row.time_zone ?? undefined,
+      quiet: quietOf(row),
     },
   };
+}
+
+function quietOf({
+  quiet_from: from,
+  quiet_until: until,
+}: ClaimRow): { from: number; until: number } | undefined {
+  return from === null || until === null ? undefined : { from, until };
 }
