@@ -11,7 +11,9 @@ try {
   process.exit(1);
 }
 // a file that fails before its first test counts as one failure; the runner reports it without any test in it
-const brokenFiles = report.testResults.filter((entry) => entry.status === 'failed' && entry.assertionResults.every((test) => test.status !== 'failed'));
+const brokenFiles = report.testResults.filter(
+  (entry) => entry.status === 'failed' && entry.assertionResults.every((test) => test.status !== 'failed'),
+);
 const unhandled = status !== '0' && report.numFailedTests === 0 && brokenFiles.length === 0 ? 1 : 0;
 const failed = report.numFailedTests + brokenFiles.length + unhandled;
 const skipped = report.numPendingTests + report.numTodoTests;
