@@ -33,7 +33,9 @@ export function describeValue(value: unknown): string {
     text = undefined;
   }
   text ??= String(value);
-  return text.length > valueCharactersMax ? `${text.slice(0, valueCharactersMax)}… (${text.length} characters)` : text;
+  return text.length > valueCharactersMax
+    ? `${text.slice(0, valueCharactersMax)}… (${text.length} characters)`
+    : text;
 }
 
 export class HeadgateError extends Error {
@@ -75,18 +77,31 @@ export function errorFactory<Code extends string>(table: ErrorTable<Code>) {
 
 /** Codes that every part may use. */
 export const groundErrors = {
-  'invalid-input': { status: 422, meaning: 'A value is not what was expected; the error names the field, the value and the expectation.' },
+  'invalid-input': {
+    status: 422,
+    meaning: 'A value is not what was expected; the error names the field, the value and the expectation.',
+  },
   'transaction-misuse': {
     status: 500,
-    meaning: 'The database was called from inside a transaction past its handle, or a transaction handle after its end.',
+    meaning:
+      'The database was called from inside a transaction past its handle, or a transaction handle after its end.',
   },
   'database-busy': { status: 503, meaning: 'No database connection became free within the bound.' },
   'database-closed': { status: 503, meaning: 'The database was used after it was closed.' },
   'database-unavailable': { status: 503, meaning: 'The database cannot be reached.' },
-  'database-newer': { status: 500, meaning: 'A newer version of Headgate has migrated this database; this version refuses it.' },
-  'migration-changed': { status: 500, meaning: 'A migration that was applied differs from the file of this version.' },
+  'database-newer': {
+    status: 500,
+    meaning: 'A newer version of Headgate has migrated this database; this version refuses it.',
+  },
+  'migration-changed': {
+    status: 500,
+    meaning: 'A migration that was applied differs from the file of this version.',
+  },
   'folder-locked': { status: 409, meaning: 'Another process holds the data folder.' },
-  'driver-missing': { status: 500, meaning: 'A driver is not installed; the error gives the command that installs it.' },
+  'driver-missing': {
+    status: 500,
+    meaning: 'A driver is not installed; the error gives the command that installs it.',
+  },
   stopped: { status: 503, meaning: 'The component has been stopped and takes no more work.' },
 } as const satisfies ErrorTable;
 
@@ -94,5 +109,9 @@ export const groundError = errorFactory(groundErrors);
 
 /** Refuses bad input by name: field, value and what was expected. */
 export function invalidInput(field: string, value: unknown, expected: string): HeadgateError {
-  return groundError('invalid-input', `${field}: expected ${expected}, got ${describeValue(value)}`, { field, value, expected });
+  return groundError('invalid-input', `${field}: expected ${expected}, got ${describeValue(value)}`, {
+    field,
+    value,
+    expected,
+  });
 }

@@ -10,7 +10,10 @@ export interface Component {
 }
 
 /** Joins components into one. Default deadline of stop(): 5,000 ms for all together, because Ctrl-C promises that. */
-export function composeComponents(components: readonly Component[], { deadlineMs: deadlineDefaultMs = 5_000 } = {}): Component {
+export function composeComponents(
+  components: readonly Component[],
+  { deadlineMs: deadlineDefaultMs = 5_000 } = {},
+): Component {
   let started: Component[] = [];
   let starting: Promise<void> | undefined;
   let stopping: Promise<void> | undefined;
@@ -26,7 +29,8 @@ export function composeComponents(components: readonly Component[], { deadlineMs
       }
     }
     started = [];
-    if (errors.length > 0) throw errors.length === 1 ? errors[0] : new AggregateError(errors, 'several components failed to stop');
+    if (errors.length > 0)
+      throw errors.length === 1 ? errors[0] : new AggregateError(errors, 'several components failed to stop');
   };
 
   return {

@@ -84,6 +84,24 @@ export function storeConfig(flags: Flags, environment: Environment): StoreConfig
   return { databaseUrl: url.text, dataFolder: resolve(folder.text ?? './.headgate') };
 }
 
+export interface ClientConfig extends StoreConfig {
+  /** A running server to talk to. */
+  readonly url: string | undefined;
+  readonly apiKey: string | undefined;
+}
+
+export function clientConfig(flags: Flags, environment: Environment): ClientConfig {
+  const url = sourceOf('url', flags['url'], 'HEADGATE_URL', environment);
+  if (url.text !== undefined && !/^https?:\/\//.test(url.text)) {
+    throw invalidInput(url.name, url.text, 'a URL that begins with http:// or https://');
+  }
+  return {
+    ...storeConfig(flags, environment),
+    url: url.text?.replace(/\/+$/, ''),
+    apiKey: environment['HEADGATE_API_KEY'],
+  };
+}
+
 export function serveConfig(flags: Flags, environment: Environment): ServeConfig {
   return {
     ...storeConfig(flags, environment),

@@ -5,6 +5,7 @@ import { HeadgateError } from '../errors.js';
 import { version } from '../version.js';
 import { addStart } from './commands/start.js';
 import { addMigrate } from './commands/migrate.js';
+import { addQueue } from './commands/queue.js';
 import { addServe } from './commands/serve.js';
 import { addWork } from './commands/work.js';
 import { exitCodes } from './exit-codes.js';
@@ -19,7 +20,7 @@ const program = new Command('headgate')
     process.exit(error.exitCode === 0 ? exitCodes.done : exitCodes.usage);
   });
 
-for (const add of [addStart, addServe, addWork, addMigrate]) add(program, process.env);
+for (const add of [addStart, addServe, addWork, addMigrate, addQueue]) add(program, process.env);
 program.addHelpText(
   'after',
   `

@@ -1,7 +1,7 @@
 /** `headgate start`: the product at work on this machine, with a demo world on the embedded database. */
 import type { Command } from 'commander';
 import { demoConfig, serveConfig, type DemoConfig, type Environment, type Flags } from '../config.js';
-import { createApiClient } from '../demo/client.js';
+import { createApiClient } from '../api-client.js';
 import { loadWorld, type World } from '../demo/load-world.js';
 import { createTraffic } from '../demo/traffic.js';
 import { createProgressDisplay } from '../progress.js';

@@ -5,7 +5,7 @@
  */
 import type { Component } from '../../lifecycle.js';
 import type { Log } from '../../log.js';
-import type { ApiClient } from './client.js';
+import type { ApiClient } from '../api-client.js';
 import { sentence } from './sentences.js';
 
 export interface TrafficOptions {
@@ -54,7 +54,7 @@ export function createTraffic({
     const [reader, other] = [anyAccount(), anyAccount(2)];
     if (reader === other) return;
     const route = `/v1/accounts/${path(reader)}/following/${path(other)}`;
-    await (random() < 0.7 ? client.put(route) : client.delete(route));
+    await (random() < 0.7 ? client.put<unknown>(route) : client.delete<unknown>(route));
   };
   const deletePost = async (): Promise<void> => {
     const id = recentPosts.splice(Math.floor(random() * recentPosts.length), 1)[0];

@@ -1,6 +1,6 @@
 /** Messages over HTTP: enqueue, dequeue, and what the holder of a lease does with it. */
 import { Type } from 'typebox';
-import { queueError, type LeaseOutcome, type NewMessage } from '../../queue/index.js';
+import { queueError, type LeaseOutcome, type NewMessage, type Queue } from '../../queue/index.js';
 import { answers } from '../schemas.js';
 import { typed, type RegisterRoutes } from './register.js';
 
@@ -307,5 +307,43 @@ export const messageRoutes: RegisterRoutes = async (app, { parts }) => {
       },
     },
     async ({ params: { queue, id } }) => ({ events: await parts.queue().history(queue, id) }),
+  );
+
+  at.patch(
+    '/v1/queues/:queue/messages/:id',
+    {
+      schema: {
+        tags,
+        summary: 'Change a message that waits',
+        params: messageParams,
+        body: Type.Object(
+          {
+            priority: Type.Optional(Type.Number()),
+            visibleAt: Type.Optional(Type.Number({ description: 'Unix milliseconds of the store.' })),
+            payload: Type.Optional(Type.Unknown()),
+          },
+          { additionalProperties: false },
+        ),
+        response: answers(200, settled),
+      },
+    },
+    async ({ params: { queue, id }, body }) => {
+      const change = { id, ...body } as Parameters<Queue['change']>[1][number];
+      const outcome = (await parts.queue().change(queue, [change]))[0];
+      switch (outcome?.kind) {
+        case 'changed':
+          return { id, state: outcome.state, version: outcome.version };
+        case 'refused':
+          throw outcome.error;
+        case 'busy':
+          throw busyMessage(queue, id);
+        case 'not-waiting':
+          throw queueError('message-not-waiting', `message "${id}" is ${outcome.state}`, {
+            ids: { queue, message: id },
+          });
+        default:
+          throw unknownMessage(queue, id);
+      }
+    },
   );
 };

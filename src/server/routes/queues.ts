@@ -15,6 +15,8 @@ const state = Type.Union([
   Type.Literal('canceled'),
   Type.Literal('errored'),
 ]);
+/** A running message belongs to its holder. */
+const purgeable = ['invisible', 'pending', 'completed', 'canceled', 'errored'] as const;
 const depthSchema = Type.Object({
   invisible: Type.Integer(),
   pending: Type.Integer(),
@@ -155,5 +157,23 @@ export const queueRoutes: RegisterRoutes = async (app, { parts }) => {
         after: query.after,
       });
     },
+  );
+
+  at.delete(
+    '/v1/queues/:queue/messages',
+    {
+      config: { admin: true },
+      schema: {
+        tags,
+        summary: 'Forget all messages of a state, in bounded steps',
+        params: queueParams,
+        querystring: Type.Object(
+          { state: Type.Union(purgeable.map((name) => Type.Literal(name))) },
+          { additionalProperties: false },
+        ),
+        response: answers(200, Type.Object({ purged: Type.Integer() })),
+      },
+    },
+    async ({ params: { queue }, query }) => ({ purged: await parts.queue().purge(queue, query.state) }),
   );
 };

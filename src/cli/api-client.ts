@@ -1,14 +1,15 @@
-/** The demo's way in: the HTTP API as any program would use it, with a bound on every wait. */
-import { HeadgateError } from '../../errors.js';
+/** The way in of commands and of the demo: the HTTP API as any program would use it, with a bound on every wait. */
+import { HeadgateError } from '../errors.js';
 
 export interface ApiClient {
   get<T>(path: string): Promise<T>;
   post<T>(path: string, body: unknown): Promise<T>;
-  put(path: string): Promise<void>;
-  delete(path: string): Promise<void>;
+  put<T>(path: string, body?: unknown): Promise<T>;
+  delete<T>(path: string): Promise<T>;
 }
 
-const timeoutMs = 10_000;
+/** Longer than the longest waiting dequeue of the API. */
+const timeoutMs = 40_000;
 
 /** `apiKey` is sent as a bearer key where the server wants one. */
 export function createApiClient(address: string, apiKey?: string): ApiClient {
@@ -35,7 +36,7 @@ export function createApiClient(address: string, apiKey?: string): ApiClient {
   return {
     get: <T>(path: string) => request('GET', path) as Promise<T>,
     post: <T>(path: string, body: unknown) => request('POST', path, body) as Promise<T>,
-    put: async (path) => void (await request('PUT', path)),
-    delete: async (path) => void (await request('DELETE', path)),
+    put: <T>(path: string, body?: unknown) => request('PUT', path, body) as Promise<T>,
+    delete: <T>(path: string) => request('DELETE', path) as Promise<T>,
   };
 }

@@ -1,0 +1,224 @@
+/** `headgate queue …`: what an operator or a script does with queues and messages, over the HTTP API. */
+import type { Command } from 'commander';
+import { json, number, pairs } from '../arguments.js';
+import type { ApiClient } from '../api-client.js';
+import type { Environment, Flags } from '../config.js';
+import { withClient } from '../connect.js';
+import { print, table } from '../output.js';
+
+type Rows = Readonly<Record<string, unknown>>[];
+type Run = (client: ApiClient, flags: Flags, ...args: string[]) => Promise<void>;
+
+const path = encodeURIComponent;
+const messagePath = (queue: string, id: string) => `/v1/queues/${path(queue)}/messages/${path(id)}`;
+
+function queryOf(flags: Flags, names: readonly string[]): string {
+  const query = new URLSearchParams();
+  for (const name of names) if (flags[name] !== undefined) query.set(name, String(flags[name]));
+  for (const [key, value] of Object.entries((flags['where'] ?? {}) as Record<string, string>))
+    query.set(`where.${key}`, value);
+  return query.size > 0 ? `?${query.toString()}` : '';
+}
+
+const asJson = (flags: Flags) => ({ json: flags['json'] === true });
+const timeOf = (value: unknown) => (typeof value === 'number' ? new Date(value).toISOString() : undefined);
+
+function showMessages({ messages, next }: { messages: Rows; next?: string }): string {
+  const rows = messages.map((message) => ({
+    id: message['id'],
+    state: message['state'],
+    priority: message['priority'],
+    attempts: message['attempts'],
+    enqueued: timeOf(message['enqueuedAt']),
+    ...(message['leaseToken'] === undefined ? {} : { leaseToken: message['leaseToken'] }),
+    payload: message['payload'],
+  }));
+  return `${table(rows)}${next === undefined ? '' : `\nmore: --after ${next}`}`;
+}
+
+const list: Run = async (client, flags) => {
+  const answer = await client.get<{ queues: Rows }>('/v1/queues');
+  print(answer.queues, asJson(flags), (queues) => table(queues));
+};
+
+const depth: Run = async (client, flags, queue = '') => {
+  print(
+    await client.get<object>(`/v1/queues/${path(queue)}/depth${queryOf(flags, [])}`),
+    asJson(flags),
+    (answer) => table([answer]),
+  );
+};
+
+const peek: Run = async (client, flags, queue = '') => {
+  const query = queryOf(flags, ['state', 'limit', 'after']);
+  print(
+    await client.get<{ messages: Rows; next?: string }>(`/v1/queues/${path(queue)}/messages${query}`),
+    asJson(flags),
+    showMessages,
+  );
+};
+
+const get: Run = async (client, flags, queue = '', id = '') => {
+  print(await client.get<object>(messagePath(queue, id)), asJson(flags), (message) =>
+    JSON.stringify(message, undefined, 2),
+  );
+};
+
+const history: Run = async (client, flags, queue = '', id = '') => {
+  const { events } = await client.get<{ events: Rows }>(`${messagePath(queue, id)}/history`);
+  print(events, asJson(flags), (all) =>
+    table(
+      all.map(({ version, from, to, at, attempt }) => ({
+        version,
+        from,
+        to,
+        at: timeOf(at),
+        attempt,
+      })),
+    ),
+  );
+};
+
+const enqueue: Run = async (client, flags, queue = '') => {
+  const { id, priority, metadata, delayMs, attemptsMax, payload } = flags;
+  const message = {
+    id,
+    priority,
+    metadata,
+    delayMs,
+    attemptsMax,
+    payload: json('--payload', String(payload)),
+  };
+  const { messages } = await client.post<{ messages: Rows }>(`/v1/queues/${path(queue)}/messages`, {
+    messages: [message],
+  });
+  print(messages, asJson(flags), (answered) => table(answered));
+};
+
+const dequeue: Run = async (client, flags, queue = '') => {
+  const { count, where, leaseMs, waitMs } = flags;
+  print(
+    await client.post<{ messages: Rows }>(`/v1/queues/${path(queue)}/dequeue`, {
+      count,
+      where,
+      leaseMs,
+      waitMs,
+    }),
+    asJson(flags),
+    showMessages,
+  );
+};
+
+const complete: Run = async (client, flags, queue = '', id = '', leaseToken = '') => {
+  const result = flags['result'] === undefined ? undefined : json('--result', String(flags['result']));
+  print(
+    await client.post<object>(`${messagePath(queue, id)}/complete`, { leaseToken, result }),
+    asJson(flags),
+    (answer) => table([answer]),
+  );
+};
+
+const move =
+  (operation: 'cancel' | 'requeue'): Run =>
+  async (client, flags, queue = '', id = '') => {
+    print(await client.post<object>(`${messagePath(queue, id)}/${operation}`, {}), asJson(flags), (answer) =>
+      table([answer]),
+    );
+  };
+
+const block =
+  (blocked: boolean): Run =>
+  async (client, flags, queue = '') => {
+    const side = flags['enqueue'] === true ? 'enqueueBlocked' : 'dequeueBlocked';
+    const answer = await client.put<Record<string, unknown>>(`/v1/queues/${path(queue)}`, {
+      [side]: blocked,
+    });
+    print(answer, asJson(flags), ({ enqueueBlocked, dequeueBlocked }) =>
+      table([{ queue, enqueueBlocked, dequeueBlocked }]),
+    );
+  };
+
+const configure: Run = async (client, flags, queue = '', change = '{}') => {
+  print(
+    await client.put<object>(`/v1/queues/${path(queue)}`, json('CHANGE', change)),
+    asJson(flags),
+    (answer) => JSON.stringify(answer, undefined, 2),
+  );
+};
+
+const purge: Run = async (client, flags, queue = '', state = '') => {
+  print(
+    await client.delete<{ purged: number }>(`/v1/queues/${path(queue)}/messages?state=${path(state)}`),
+    asJson(flags),
+    ({ purged }) => `${purged} messages purged`,
+  );
+};
+
+export function addQueue(program: Command, environment: Environment): void {
+  const queue = program.command('queue').description('look at queues and messages, and operate on them');
+  const add = (usage: string, description: string, run: Run): Command =>
+    queue
+      .command(usage)
+      .description(description)
+      .option(
+        '--url <url>',
+        'the server to talk to (HEADGATE_URL); default: the one that holds the data folder',
+      )
+      .option('--data <folder>', 'folder of the embedded database (HEADGATE_DATA; ./.headgate)')
+      .option('--database-url <url>', 'open this PostgreSQL where no server runs (HEADGATE_DATABASE_URL)')
+      .option('--json', 'print JSON')
+      .action((...given: unknown[]) => {
+        const [flags, args] = [
+          given.at(-2) as Flags,
+          given.slice(0, -2).filter((arg) => typeof arg === 'string'),
+        ];
+        return withClient(flags, environment, (client) => run(client, flags, ...args));
+      });
+  const where = [
+    '--where <key=value>',
+    'only messages with this metadata; may be given several times',
+    pairs('--where'),
+  ] as const;
+
+  add('list', 'all queues with their depth', list);
+  add('depth <queue>', 'messages by state', depth).option(...where);
+  add('peek <queue>', 'look at messages without taking them', peek)
+    .option(...where)
+    .option('--state <state>', 'pending, invisible, running, completed, canceled or errored', 'pending')
+    .option('--limit <number>', '1 to 100', number('--limit'), 20)
+    .option('--after <cursor>', 'go on from here');
+  add('get <queue> <id>', 'one message', get);
+  add('history <queue> <id>', 'what happened to a message', history);
+  add('enqueue <queue>', 'enqueue one message', enqueue)
+    .requiredOption('--payload <json>', 'any JSON')
+    .option('--id <id>', 'default: a new one')
+    .option('--priority <number>', 'lower first; default: now in unix milliseconds', number('--priority'))
+    .option('--metadata <key=value>', 'may be given several times', pairs('--metadata'))
+    .option('--delay-ms <number>', 'not before', number('--delay-ms'))
+    .option('--attempts-max <number>', 'dequeues before it is errored', number('--attempts-max'))
+    .addHelpText(
+      'after',
+      `\nExample:\n  headgate queue enqueue mail --id receipt-1 --payload '{"to":"ann"}' --metadata region=eu`,
+    );
+  add('dequeue <queue>', 'lease the most urgent messages', dequeue)
+    .option(...where)
+    .option('--count <number>', 'at most', number('--count'), 1)
+    .option('--lease-ms <number>', 'length of the lease', number('--lease-ms'))
+    .option('--wait-ms <number>', 'wait for one, at most 30000', number('--wait-ms'));
+  add('complete <queue> <id> <leaseToken>', 'complete a leased message', complete).option(
+    '--result <json>',
+    'kept with the message',
+  );
+  add('requeue <queue> <id>', 'let an errored message wait again', move('requeue'));
+  add('cancel <queue> <id>', 'cancel a message that has not ended', move('cancel'));
+  add('pause <queue>', 'hand out no more messages', block(true)).option(
+    '--enqueue',
+    'take no more messages instead',
+  );
+  add('resume <queue>', 'undo pause', block(false)).option('--enqueue', 'take messages again');
+  add('configure <queue> <change>', 'change the configuration; CHANGE is JSON', configure).addHelpText(
+    'after',
+    `\nExample:\n  headgate queue configure mail '{"leaseMs":60000,"attemptsMax":5}'`,
+  );
+  add('purge <queue> <state>', 'forget all messages of a state (not running)', purge);
+}

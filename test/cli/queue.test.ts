@@ -1,0 +1,105 @@
+/** `headgate queue …` as an operator types it, against a running server and, where none runs, on the folder itself. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestServer, type TestServer } from '../server/test-server.js';
+import { runHeadgate } from './headgate-process.js';
+
+let server: TestServer;
+let folder: string;
+beforeAll(async () => {
+  server = await startTestServer();
+  folder = await mkdtemp(join(tmpdir(), 'headgate-queue-'));
+});
+afterAll(async () => {
+  await server?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function headgate(...args: string[]): Promise<{ code: number | string; output: string }> {
+  const started = runHeadgate(['queue', ...args]);
+  const code = await started.exit();
+  return { code, output: started.output() };
+}
+// oxlint-disable-next-line typescript/no-explicit-any -- answers are looked at by tests only
+async function json(...args: string[]): Promise<any> {
+  const { code, output } = await headgate(...args, '--url', server.address, '--json');
+  expect([code, output]).toEqual([0, expect.anything()]);
+  return JSON.parse(output);
+}
+
+describe('headgate queue', () => {
+  it('takes a message from enqueue to completed', { timeout: 120_000 }, async () => {
+    const [made] = await json(
+      'enqueue',
+      'mail',
+      '--payload',
+      '{"to":"ann"}',
+      '--id',
+      'm 1',
+      '--priority',
+      '-5',
+      '--metadata',
+      'region=eu',
+    );
+    expect(made).toMatchObject({ id: 'm 1', created: true, state: 'pending' });
+    expect(await json('depth', 'mail', '--where', 'region=eu')).toMatchObject({ pending: 1 });
+    expect(await json('depth', 'mail', '--where', 'region=us')).toMatchObject({ pending: 0 });
+    const { messages } = await json('dequeue', 'mail', '--where', 'region=eu', '--lease-ms', '600000');
+    expect(messages).toMatchObject([{ id: 'm 1', priority: -5, payload: { to: 'ann' } }]);
+    expect(await json('complete', 'mail', 'm 1', messages[0].leaseToken, '--result', '"sent"')).toMatchObject(
+      { state: 'completed' },
+    );
+    expect(await json('get', 'mail', 'm 1')).toMatchObject({ state: 'completed', result: 'sent' });
+    expect((await json('history', 'mail', 'm 1')).map((event: { to: string }) => event.to)).toEqual([
+      'pending',
+      'running',
+      'completed',
+    ]);
+  });
+
+  it('pauses, resumes, configures, cancels and purges', { timeout: 120_000 }, async () => {
+    await json('enqueue', 'held', '--payload', '1', '--id', 'a');
+    await json('enqueue', 'held', '--payload', '2', '--id', 'b');
+    expect(await json('pause', 'held')).toMatchObject({ dequeueBlocked: true });
+    expect((await json('dequeue', 'held')).messages).toEqual([]);
+    expect(await json('resume', 'held')).toMatchObject({ dequeueBlocked: false });
+    expect(await json('configure', 'held', '{"attemptsMax":7}')).toMatchObject({ attemptsMax: 7 });
+    expect(await json('cancel', 'held', 'a')).toMatchObject({ state: 'canceled' });
+    expect(await json('purge', 'held', 'pending')).toEqual({ purged: 1 });
+    expect((await json('list')).find((queue: { queue: string }) => queue.queue === 'held')).toMatchObject({
+      pending: 0,
+    });
+  });
+
+  it('prints a table for people', { timeout: 120_000 }, async () => {
+    await json('enqueue', 'shown', '--payload', '{"n":1}', '--id', 'x');
+    const { output } = await headgate('peek', 'shown', '--url', server.address);
+    expect(output.split('\n')[0]).toMatch(/^id +state +priority +attempts +enqueued +payload$/);
+    expect(output).toContain('{"n":1}');
+  });
+
+  it('opens the folder itself where no server runs', { timeout: 120_000 }, async () => {
+    expect((await headgate('enqueue', 'alone', '--payload', '1', '--id', 'x', '--data', folder)).code).toBe(
+      0,
+    );
+    const { output } = await headgate('get', 'alone', 'x', '--data', folder, '--json');
+    expect(JSON.parse(output)).toMatchObject({ id: 'x', state: 'pending' });
+  });
+
+  it.each([
+    [['get', 'mail', 'nothing'], 1, 'message-unknown'],
+    [['enqueue', 'mail', '--payload', 'broken{'], 2, '--payload: expected JSON'],
+    [['enqueue', 'mail', '--payload', '1', '--priority', '1.5'], 2, 'priority: expected'],
+    [['peek', 'mail', '--where', 'nonsense'], 2, '--where: expected KEY=VALUE'],
+  ])(
+    'answers %j with exit code %i and names what is wrong',
+    { timeout: 120_000 },
+    async (args, code, message) => {
+      const answer = await headgate(...args, '--url', server.address);
+      expect(answer.output).toContain(message);
+      expect(answer.code).toBe(code);
+    },
+  );
+});
