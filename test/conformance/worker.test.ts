@@ -104,8 +104,8 @@ describe.each(queuesUnderTest())('a worker on $name', ({ open, close }) => {
       ]);
       await startWorker({
         queue,
-        handler: ({ id }, context) => {
-          context.followUp('next', { id: `after-${id}`, payload: { id } });
+        handler: ({ id }, { followUp }) => {
+          followUp('next', { id: `after-${id}`, payload: { id } });
           if (id === 'bad') throw new Error('no');
         },
       });

@@ -64,9 +64,14 @@ class HandlerCall implements MessageContext {
     return this.#execution.signal;
   }
 
-  followUp(queue: string, message: NewMessage): void {
-    const newId = (): string => timeOrderedId(this.#settings.clock.now());
-    const messages = [parseMessage(message, newId, this.#settings.payloadBytesMax)];
+  /** Works taken out of the context too: `({ id }, { followUp }) => …`. */
+  get followUp(): MessageContext['followUp'] {
+    return (queue, message) => this.#addFollowUp(queue, message);
+  }
+
+  #addFollowUp(queue: string, message: NewMessage): void {
+    const { clock, payloadBytesMax } = this.#settings;
+    const messages = [parseMessage(message, () => timeOrderedId(clock.now()), payloadBytesMax)];
     this.#held.followUps = [...(this.#held.followUps ?? []), { queue: parseQueueName(queue), messages }];
   }
 }
