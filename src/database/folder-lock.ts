@@ -14,7 +14,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rename, rm, stat, symlink } from 'node:fs/promises';
 import { createConnection, createServer, type Server } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -50,6 +50,7 @@ type Peer =
 
 const answerTimeoutMs = 2_000;
 const contestMs = 5_000;
+const madeSuffix = '.new';
 const socketSuffix = '.sock';
 // sun_path holds 108 bytes on Linux and 104 on macOS, and what is longer is cut off without an error by some systems.
 const socketPathBytesMax = 100;
@@ -69,7 +70,10 @@ export async function lockFolder(folder: string, options: { address?: string } =
       await entry.release();
       throw error;
     });
-    if (refusal === undefined) return entry;
+    if (refusal === undefined) {
+      await clearUnfinished(directory);
+      return entry;
+    }
     await entry.release();
     if (refusal === 'starting' && performance.now() < endsAtMs) {
       await delay(20 + Math.random() * 80);
@@ -133,6 +137,15 @@ async function contend(
   }
 }
 
+/** A starter that is killed before it shows its socket leaves one that nobody asks; one that is slow has a minute. */
+async function clearUnfinished(directory: string): Promise<void> {
+  const names = await readdir(directory);
+  for (const path of names.filter((name) => name.endsWith(madeSuffix)).map((name) => join(directory, name))) {
+    const made = await stat(path).catch(() => undefined);
+    if (made && Date.now() - made.mtimeMs > 60_000) await rm(path, { force: true });
+  }
+}
+
 interface Entry extends FolderLock {
   readonly id: string;
   hold(): void;
@@ -141,7 +154,7 @@ interface Entry extends FolderLock {
 /** Shows a socket of our own in the folder; it listens before it gets the name under which others look for it. */
 async function showSocket(directory: string, addressAtStart: string | undefined): Promise<Entry> {
   const id = randomBytes(8).toString('hex');
-  const madeName = `${id}.new`;
+  const madeName = `${id}${madeSuffix}`;
   const path = join(directory, `${id}${socketSuffix}`);
   const startedAt = Date.now();
   let state: Answer['state'] = 'starting';

@@ -14,7 +14,7 @@ interface Link {
   readonly client: Socket;
   readonly server: Socket;
   halfOpen: boolean;
-  /** What the client sent so far, as text; to find the connection that a test means. */
+  /** What the client sent in the beginning, as text; to find the connection that a test means. */
   sent: string;
 }
 
@@ -143,7 +143,7 @@ export class Proxy {
       if (!link.halfOpen) server.destroy();
     });
     client.on('data', (bytes) => {
-      link.sent = (link.sent + bytes.toString('latin1')).slice(-sentCharactersMax);
+      if (link.sent.length < sentCharactersMax) link.sent += bytes.toString('latin1');
       if (!link.halfOpen) server.write(bytes);
     });
     client.on('end', () => {

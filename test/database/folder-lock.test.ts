@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -97,6 +97,17 @@ test('a folder whose path is longer than a socket address is locked like any oth
   expect(other.lines).toEqual(['folder-locked']);
   await lock.release();
   expect(await readdir(join(folder, 'lock'))).toEqual([]);
+});
+
+test('what a starter left that was killed before it showed its socket is cleared away, but not at once', async () => {
+  const folder = await makeFolder();
+  await mkdir(join(folder, 'lock'));
+  await writeFile(join(folder, 'lock', 'old.new'), '');
+  await utimes(join(folder, 'lock', 'old.new'), 0, 0);
+  await writeFile(join(folder, 'lock', 'young.new'), '');
+  const lock = await lockFolder(folder);
+  await lock.release();
+  expect(await readdir(join(folder, 'lock'))).toEqual(['young.new']);
 });
 
 test('a starter waits until a rival that has not made up its mind is gone', async () => {
