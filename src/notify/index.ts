@@ -1,4 +1,9 @@
 export { createNotify, type Notify, type ProviderStatus } from './notify.js';
+export { createApnsProvider, type ApnsOptions } from './providers/apns.js';
+export { createFcmProvider, type FcmOptions } from './providers/fcm.js';
+export { createResendProvider, type ResendOptions } from './providers/resend.js';
+export { createTwilioProvider, type TwilioOptions } from './providers/twilio.js';
+export { createWebPushProvider, type WebPushOptions } from './providers/web-push.js';
 export { createSmppProvider, type SmppOptions, type SmppProvider } from './providers/smpp.js';
 export { createSmtpProvider, type SmtpOptions } from './providers/smtp.js';
 export { createWebhookProvider, type WebhookOptions } from './providers/webhook.js';

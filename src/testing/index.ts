@@ -17,6 +17,8 @@ export {
   type HttpCounterpartOptions,
   type ReceivedRequest,
 } from './provider-http.js';
+export { startResendCounterpart, type ResendCounterpart } from './provider-resend.js';
+export { startTwilioCounterpart, type TwilioCounterpart, type TwilioMessage } from './provider-twilio.js';
 export { startSmppCounterpart, type SmppCounterpart, type SubmittedMessage } from './provider-smpp.js';
 export {
   startSmtpCounterpart,

@@ -11,6 +11,7 @@ import {
 } from 'node:http2';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import { accepts, faultList, type Fault, type FaultScript } from './provider-faults.js';
 
 export interface ReceivedRequest {
@@ -32,6 +33,8 @@ export interface HttpCounterpartOptions {
   readonly faults?: FaultScript;
   /** What it answers when it does its job. Default: 200 and `{}`. */
   readonly answer?: (request: ReceivedRequest) => HttpAnswer | Promise<HttpAnswer>;
+  /** Called with each message that is taken, before it is answered or not. */
+  readonly onTaken?: (request: ReceivedRequest) => void;
   /** Names the message of a request: what counts as a duplicate. Default: the whole body. */
   readonly identify?: (request: ReceivedRequest) => string;
   /** Key and certificate in PEM. */
@@ -70,6 +73,7 @@ export async function startHttpCounterpart(options: HttpCounterpartOptions = {})
     if (accepts(fault)) {
       const name = identify(request);
       taken.set(name, (taken.get(name) ?? 0) + 1);
+      options.onTaken?.(request);
     }
     await behave(fault, outgoing, () => Promise.resolve(answer(request)));
   };
@@ -148,6 +152,8 @@ async function behave(fault: Fault, outgoing: Outgoing, job: () => Promise<HttpA
 
 function cut(outgoing: Outgoing): void {
   if ('stream' in outgoing) outgoing.stream.session?.destroy();
+  // A TLS socket cannot be reset.
+  else if (outgoing.socket instanceof TLSSocket) outgoing.socket.destroy();
   else outgoing.socket?.resetAndDestroy();
 }
 

@@ -1,0 +1,40 @@
+/**
+ * A counterpart with Resend's idempotency: a key is kept for 24 hours with its body and its answer; the same key with
+ * another body, and a key whose first request still runs, are answered as Resend documents it.
+ */
+import { startHttpCounterpart, type HttpCounterpart, type ReceivedRequest } from './provider-http.js';
+import type { FaultScript } from './provider-faults.js';
+
+export interface ResendCounterpart extends HttpCounterpart {
+  /** E-mails that were really sent, by idempotency key. */
+  readonly sent: ReadonlyMap<string, { readonly id: string; readonly body: string }>;
+  /** Requests that gave a known key another body; an engine that freezes its bytes never makes one. */
+  readonly otherPayloads: () => number;
+}
+
+const error = (name: string) => JSON.stringify({ statusCode: 409, name, message: name });
+
+export async function startResendCounterpart(
+  options: { readonly faults?: FaultScript } = {},
+): Promise<ResendCounterpart> {
+  const sent = new Map<string, { id: string; body: string }>();
+  let otherPayloads = 0;
+  const counterpart = await startHttpCounterpart({
+    ...options,
+    identify: ({ headers }: ReceivedRequest) => headers['idempotency-key'] ?? '',
+    // A message that is taken is sent once a key, whatever its caller was told.
+    onTaken({ headers, body }) {
+      const key = headers['idempotency-key'] ?? '';
+      if (!sent.has(key)) sent.set(key, { id: `email-${sent.size + 1}`, body: body.toString() });
+    },
+    answer({ headers, body }) {
+      const first = sent.get(headers['idempotency-key'] ?? '');
+      if (first !== undefined && first.body !== body.toString()) {
+        otherPayloads += 1;
+        return { status: 409, body: error('invalid_idempotent_request') };
+      }
+      return { status: 200, body: JSON.stringify({ id: first?.id }) };
+    },
+  });
+  return { ...counterpart, sent, otherPayloads: () => otherPayloads };
+}
