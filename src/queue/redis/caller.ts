@@ -3,6 +3,7 @@
  * a Cluster); a server that has lost the library, or never had it, gets it and the call is made again; where replicas must
  * confirm, one WAIT answers for the whole pipeline and its count is checked; errors of the server become errors by name.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import { groundError, isHeadgateError } from '../../errors.js';
 import type { RedisConnection } from './connection.js';
 import { redisQueueError } from './errors.js';
@@ -19,14 +20,17 @@ interface Call {
   readonly args: readonly (string | number | Buffer)[];
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
-  /** Has been sent again with the library loaded. */
-  isRepeat: boolean;
+  /** How often it has been sent. */
+  tries: number;
 }
 
 type Result = [error: Error | null, reply: unknown];
 
-/** Bytes of arguments in one pipeline: a bound for the server's and our own buffers. */
+/** A bound for the server's buffers and our own. */
 const callsPerPipeline = 256;
+/** A call that the server has not begun is sent again, with growing pauses: about 4 s, longer than a slot is on its way. */
+const triesMax = 20;
+const pauseMs = (tries: number): number => Math.min(300, 20 * tries);
 
 export class FunctionCaller {
   readonly #connection: RedisConnection;
@@ -49,7 +53,7 @@ export class FunctionCaller {
 
   call(name: string, keys: readonly string[], args: readonly (string | number | Buffer)[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      this.#enlist({ name, keys, args, resolve, reject, isRepeat: false });
+      this.#enlist({ name, keys, args, resolve, reject, tries: 1 });
     });
   }
 
@@ -96,7 +100,7 @@ export class FunctionCaller {
       const confirmed = this.#confirmation(results, calls.length);
       for (const [index, call] of calls.entries()) this.#answer(call, results[index]!, confirmed);
     } catch (error) {
-      for (const call of calls) call.reject(asNamed(error));
+      for (const call of calls) this.#answer(call, [error as Error, undefined], undefined);
     }
   }
 
@@ -127,26 +131,34 @@ export class FunctionCaller {
   }
 
   #answer(call: Call, [error, reply]: Result, unconfirmed: Error | undefined): void {
-    if (error && isMissingFunction(error) && !call.isRepeat) return void this.#repeat(call);
+    if (error && call.tries < triesMax && wasNotBegun(error)) return void this.#repeat(call, error);
     if (error) call.reject(asNamed(error));
     else if (unconfirmed) call.reject(unconfirmed);
     else call.resolve(reply);
   }
 
-  async #repeat(call: Call): Promise<void> {
+  async #repeat(call: Call, error: Error): Promise<void> {
     try {
-      await this.load();
-      this.#enlist({ ...call, isRepeat: true });
-    } catch (error) {
-      call.reject(error);
+      if (isMissingFunction(error)) await this.load();
+      else {
+        await delay(pauseMs(call.tries));
+        await this.#connection.refresh();
+      }
+      this.#enlist({ ...call, tries: call.tries + 1 });
+    } catch (failure) {
+      call.reject(asNamed(failure));
     }
   }
 }
 
 const isMissingFunction = (error: Error): boolean => error.message.includes('Function not found');
 
+/** The server has said no before it did anything; in a pipeline with WAIT the driver does not follow such answers itself. */
+const wasNotBegun = (error: Error): boolean =>
+  isMissingFunction(error) || /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|LOADING)\b/.test(error.message);
+
 const unavailable =
-  /^(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|MISCONF|BUSY)|Connection is closed|Connection ended|max retries|timed? ?out|ECONN|EPIPE|ENOTFOUND|All nodes|Stream isn't writeable|redirections|Failed to refresh/i;
+  /^(READONLY|MOVED|ASK|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|MISCONF|BUSY)|Connection is closed|Connection ended|max retries|timed? ?out|ECONN|EPIPE|ENOTFOUND|All nodes|Command aborted|Stream isn't writeable|redirections|Failed to refresh/i;
 
 /** The server's error by the name that callers know; anything else stays what it is. */
 export function asNamed(error: unknown): Error {

@@ -18,6 +18,8 @@ export interface RedisConnection {
   ready(): Promise<void>;
   /** All nodes that take writes; the one server when there is no Cluster. */
   primaries(): Redis[];
+  /** Asks a Cluster who serves what now. */
+  refresh(): Promise<void>;
   close(): void;
 }
 
@@ -68,10 +70,14 @@ export async function openConnection(options: RedisQueueStoreOptions, log: Log):
     isCluster,
     listener: () => listenerOf(primaries(), log),
     ready: async () => {
-      if (!isCluster || primaries().length > 0) return;
-      await client.ping();
+      // Until then every seed of a Cluster counts as a primary.
+      if (isCluster && client.status !== 'ready') await client.ping();
     },
     primaries,
+    refresh: async () => {
+      if (isCluster)
+        await new Promise<void>((resolve) => (client as Cluster).refreshSlotsCache(() => resolve()));
+    },
     close: () => {
       if (isOwn) client.disconnect();
     },
