@@ -62,6 +62,8 @@ class PostgresQueueStore implements QueueStore {
   readonly #wake: Wake;
   readonly #listeners = new Set<(events: readonly MessageEvent[]) => void>();
   #starting: Promise<void> | undefined;
+  #toldDamagedAtMs = Number.NEGATIVE_INFINITY;
+  #maintainedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor({ database, schema = 'headgate_queue', log = silentLog }: PostgresQueueStoreOptions) {
     this.#database = database;
@@ -287,11 +289,29 @@ class PostgresQueueStore implements QueueStore {
   }
 
   async housekeep({ now }: Request<'housekeep'>) {
-    const { moved, nextDueMs, woken, repaired } = await this.#do.housekeep.housekeep(this.#database, now);
+    if (performance.now() - this.#maintainedAtMs >= maintainEveryMs) {
+      this.#maintainedAtMs = performance.now();
+      await this.#do.housekeep.maintain(this.#database, now);
+    }
+    const { moved, nextDueMs, woken, repaired, damaged } = await this.#do.housekeep.housekeep(
+      this.#database,
+      now,
+    );
     if (repaired > 0)
       this.#log.error({ repaired }, 'exclusivity values disagreed with their messages and were repaired');
+    this.#tellDamaged(damaged);
     for (const queue of woken) this.#wake.hint(queue);
     return { moved, nextDueMs };
+  }
+
+  /** Once a minute: the same messages are found at every step. */
+  #tellDamaged(damaged: readonly string[]): void {
+    if (damaged.length === 0 || performance.now() - this.#toldDamagedAtMs < 60_000) return;
+    this.#toldDamagedAtMs = performance.now();
+    this.#log.error(
+      { damaged },
+      'messages of the queue that are due cannot be moved; they are tried again each minute',
+    );
   }
 
   /** Settles a batch; what somebody held in that moment is tried again alone, a few times. */
@@ -399,6 +419,7 @@ class PostgresQueueStore implements QueueStore {
 }
 
 const busyPauseMsMax = 100;
+const maintainEveryMs = 30_000;
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** The moment an event is told with: the store's in tests, and near enough otherwise; the stored history is exact. */

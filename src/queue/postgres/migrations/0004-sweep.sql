@@ -1,6 +1,46 @@
--- Moves what is due in one queue, the most overdue first: invisible messages become pending, expired leases go back with
--- their attempt spent or, on the last attempt, end as errored. Rows that somebody else holds are left to them.
+-- Messages that could not be moved (a trigger raised, a row is damaged): left alone for a minute, so that one holds up no
+-- other, and told to the log.
+create table {{schema}}.damaged (
+  seq bigint primary key,
+  at bigint not null,
+  queue_no integer not null,
+  id text not null,
+  error text not null
+);
+
+-- One step of moving what is due. If the step fails, its messages are moved one by one, and those that cannot be are
+-- put aside.
 create function {{schema}}.sweep(q {{schema}}.queues, t bigint, p_limit integer) returns integer
+language plpgsql
+set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  due bigint;
+  moved integer := 0;
+begin
+  begin
+    return {{schema}}.sweep_step(q, t, p_limit, null);
+  exception when others then
+    null;
+  end;
+  for due in
+    select m.seq from {{schema}}.messages m where m.queue_no = q.no and m.due_at <= t order by m.due_at, m.seq limit p_limit
+  loop
+    begin
+      moved := moved + {{schema}}.sweep_step(q, t, 1, due);
+    exception when others then
+      insert into {{schema}}.damaged (seq, at, queue_no, id, error)
+        select m.seq, t, q.no, m.id, sqlerrm from {{schema}}.messages m where m.seq = due
+        on conflict (seq) do update set at = excluded.at, error = excluded.error;
+    end;
+  end loop;
+  return moved;
+end $$;
+
+-- Moves what is due in one queue, the most overdue first (or one message): invisible messages become pending, expired leases go back with
+-- their attempt spent or, on the last attempt, end as errored. Rows that somebody else holds are left to them.
+create function {{schema}}.sweep_step(q {{schema}}.queues, t bigint, p_limit integer, p_seq bigint) returns integer
 language plpgsql
 set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
@@ -12,10 +52,11 @@ begin
   with due as materialized (
     select m.ctid, m.state, m.attempts >= m.attempts_max and m.state = 2 as is_last
     from {{schema}}.messages m
-    where m.queue_no = q.no and m.due_at <= t
+    where m.queue_no = q.no and m.due_at <= t and (p_seq is null or m.seq = p_seq)
+      and not exists (select from {{schema}}.damaged d where d.seq = m.seq and d.at > t - 60000)
     order by m.due_at, m.seq
     limit p_limit
-    for update skip locked
+    for update of m skip locked
   ), back as (
     update {{schema}}.messages m
     set state = 1, due_at = null, version = m.version + 1,

@@ -16,6 +16,7 @@ declare
   t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
   tids tid[];
   mark {{schema}}.marks;
+  dip {{schema}}.dips;
   is_fresh boolean := true;
   began timestamptz := clock_timestamp();
 begin
@@ -28,6 +29,12 @@ begin
   else
     is_fresh := false;
     perform {{schema}}.sweep_due(q, t, mark.due_at);
+    -- After the sweep, whose messages may be below the mark.
+    select * into dip from {{schema}}.dips d where d.queue_no = q.no order by d.priority, d.seq limit 1;
+    if found and (dip.priority, dip.seq) < (mark.priority, mark.seq) then
+      mark.priority := dip.priority;
+      mark.seq := dip.seq;
+    end if;
   end if;
 
   perform pg_advisory_xact_lock(hashtextextended(p_request, 7083));
@@ -66,14 +73,13 @@ begin
   return query select * from {{schema}}.take(q, t, tids, p_lease_ms, p_request || '.' || p_nonce, p_worker);
 end $$;
 
--- Where to begin: at the mark or the lowest dip below it; `at` is null for a dequeue that goes without.
+-- Where to begin; `at` is null for a dequeue that goes without a mark.
 create function {{schema}}.mark_of(q {{schema}}.queues, t bigint) returns {{schema}}.marks
 language plpgsql
 as $$
 #variable_conflict use_column
 declare
   mark {{schema}}.marks;
-  dip {{schema}}.dips;
 begin
   select * into mark from {{schema}}.marks m where m.queue_no = q.no;
   if not found then
@@ -91,11 +97,6 @@ begin
       mark.at := null;
       return mark;
     end if;
-  end if;
-  select * into dip from {{schema}}.dips d where d.queue_no = q.no order by d.priority, d.seq limit 1;
-  if found and (dip.priority, dip.seq) < (mark.priority, mark.seq) then
-    mark.priority := dip.priority;
-    mark.seq := dip.seq;
   end if;
   return mark;
 end $$;

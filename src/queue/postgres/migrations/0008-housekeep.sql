@@ -1,7 +1,7 @@
 -- One bounded step of what runs in the background, for all queues: due messages, terminal messages past their retention,
 -- the folding of depth changes. Any number of processes may do so at once; each takes rows that no other holds.
 create function {{schema}}.housekeep(p_now bigint)
-returns table (moved integer, next_due_ms bigint, woken text[], repaired integer)
+returns table (moved integer, next_due_ms bigint, woken text[], repaired integer, damaged text[])
 language plpgsql
 set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
@@ -39,23 +39,27 @@ begin
     union all
     select min(r.next_at) from {{schema}}.recurring r
   ) n;
-  return query select total, case when next_due > t then next_due - t when next_due is not null then 0 end, names, fixed;
+  return query select total, case when next_due > t then next_due - t when next_due is not null then 0 end, names, fixed,
+    array(select q.name || '/' || d.id || ': ' || d.error from {{schema}}.damaged d join {{schema}}.queues q on q.no = d.queue_no
+      where d.at > t - 60000 limit 100);
+  delete from {{schema}}.damaged d where d.at < t - 600000;
 end $$;
 
--- Forgets terminal messages whose retention has passed. Where the token has to be remembered for longer, that is kept.
+-- Forgets terminal messages whose retention has passed, those that lie in no partition of a day (see 0011): short
+-- retentions above all. Where the token has to be remembered for longer, that is kept.
 create function {{schema}}.collect(t bigint, p_limit integer) returns integer
 language plpgsql
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
 #variable_conflict use_column
 declare
   removed integer;
 begin
   with old as materialized (
-    select f.queue_no, f.state, f.seq, f.expires_at from {{schema}}.finished f
+    select f.ctid from {{schema}}.finished_default f
     where f.expires_at <= t order by f.expires_at limit p_limit for update skip locked
   ), gone as (
-    delete from {{schema}}.finished f using old o
-    where f.queue_no = o.queue_no and f.state = o.state and f.seq = o.seq and f.expires_at = o.expires_at
+    delete from {{schema}}.finished_default f using old o where f.ctid = o.ctid
     returning f.seq, f.queue_no, f.id, f.finished_at, f.version, f.state, f.lease_end, f.lease
   ), freed as (
     delete from {{schema}}.ids i using (
@@ -65,7 +69,7 @@ begin
     ) k where i.ctid = k.ctid
   ), token as (
     insert into {{schema}}.departed (seq, ended_at, version, minute, state, lease_end, lease)
-    select seq, finished_at, version, (finished_at / 60000) % 4, state, lease_end, lease
+    select seq, finished_at, version, (t / 60000) % 4, state, lease_end, lease
     from gone where lease is not null and lease_end is not null and finished_at > t - 60000
   )
   select count(*) into removed from gone;

@@ -5,34 +5,47 @@
 -- The messages that an exclusive queue hands out next, their rows and values locked; marks their values as running.
 create function {{schema}}.pick_exclusive(q {{schema}}.queues, p_where jsonb, p_count integer) returns tid[]
 language plpgsql
+as $$
+declare
+  has_turn boolean;
+  tids tid[];
+begin
+  begin
+    has_turn := {{schema}}.take_in_changes(q, false);
+    tids := {{schema}}.pick_idle(q, p_where, p_count);
+    if cardinality(tids) > 0 or not exists (select from {{schema}}.value_changes c where c.queue_no = q.no) then
+      return tids;
+    end if;
+    -- Somebody else is taking in changes. To wait for that, every lock must go: also that of a value that was found idle,
+    -- locked, and found to be busy after all, or the two would wait for each other.
+    if not has_turn then raise exception using errcode = 'HG001'; end if;
+  exception when sqlstate 'HG001' then
+    null;
+  end;
+  perform {{schema}}.take_in_changes(q, true);
+  return {{schema}}.pick_idle(q, p_where, p_count);
+end $$;
+
+-- Locks the best idle values and claims a message of each.
+create function {{schema}}.pick_idle(q {{schema}}.queues, p_where jsonb, p_count integer) returns tid[]
+language plpgsql
 set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
   held text[];
-  tids tid[];
-  holds_values boolean := false;
 begin
-  for attempt in 1..3 loop
-    -- Who holds a value must not wait for one who may be waiting for that value.
-    perform {{schema}}.take_in_changes(q, attempt > 1 and not holds_values);
-    if p_where = '{}' then
-      held := array(
-        select v.value from {{schema}}.exclusive_values v
-        where v.queue_no = q.no and v.running_seq is null and v.head_seq is not null
-        order by v.head_priority, v.head_seq
-        limit p_count
-        for update skip locked);
-    else
-      held := {{schema}}.lock_matching_values(q, p_where, p_count);
-    end if;
-    tids := {{schema}}.claim_heads(q, held, p_where, p_count);
-    exit when cardinality(tids) > 0;
-    holds_values := holds_values or cardinality(held) > 0;
-    -- Nothing: unless somebody else is about to free values, that is the answer.
-    exit when not exists (select from {{schema}}.value_changes c where c.queue_no = q.no);
-  end loop;
-  return tids;
+  if p_where = '{}' then
+    held := array(
+      select v.value from {{schema}}.exclusive_values v
+      where v.queue_no = q.no and v.running_seq is null and v.head_seq is not null
+      order by v.head_priority, v.head_seq
+      limit p_count
+      for update skip locked);
+  else
+    held := {{schema}}.lock_matching_values(q, p_where, p_count);
+  end if;
+  return {{schema}}.claim_heads(q, held, p_where, p_count);
 end $$;
 
 -- The best matching message of each value whose row is locked, if nothing of the value runs.
@@ -113,8 +126,9 @@ begin
   return held;
 end $$;
 
--- Takes in what has changed, one session at a time; who comes second goes on without, or waits for its turn.
-create function {{schema}}.take_in_changes(q {{schema}}.queues, p_wait boolean) returns void
+-- Takes in what has changed, one session at a time; who comes second goes on without, or waits for its turn. Answers
+-- whether it had the turn, which it keeps to the end of its transaction.
+create function {{schema}}.take_in_changes(q {{schema}}.queues, p_wait boolean) returns boolean
 language plpgsql
 set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
@@ -122,12 +136,12 @@ as $$
 declare
   changed text[];
 begin
-  if not exists (select from {{schema}}.value_changes c where c.queue_no = q.no) then return; end if;
+  if not exists (select from {{schema}}.value_changes c where c.queue_no = q.no) then return false; end if;
   if p_wait then
     perform from {{schema}}.value_turns t where t.queue_no = q.no for update;
   else
     perform from {{schema}}.value_turns t where t.queue_no = q.no for update skip locked;
-    if not found then return; end if;
+    if not found then return false; end if;
   end if;
   for round in 1..20 loop
     with gone as (
@@ -140,6 +154,7 @@ begin
     exit when changed is null;
     perform {{schema}}.settle_values(q, changed);
   end loop;
+  return true;
 end $$;
 
 -- Makes the rows of some values say what their messages say. `p_values` is in key order.
