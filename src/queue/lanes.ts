@@ -101,6 +101,7 @@ export class SlotLedger {
   readonly #shared: number;
   readonly #used: number[];
   #sharedUsed = 0;
+  #usedByNone = 0;
 
   constructor(slots: number, floors: readonly number[]) {
     this.#floors = floors;
@@ -116,8 +117,9 @@ export class SlotLedger {
     return lane === noLane ? 0 : Math.max(0, (this.#floors[lane] ?? 0) - (this.#used[lane] ?? 0));
   }
 
+  /** Running of a lane, or of none. */
   used(lane: number): number {
-    return this.#used[lane] ?? 0;
+    return (lane === noLane ? this.#usedByNone : this.#used[lane]) ?? 0;
   }
 
   canTake(lane: number): boolean {
@@ -126,11 +128,13 @@ export class SlotLedger {
 
   take(lane: number): void {
     if (this.floorFree(lane) === 0) this.#sharedUsed += 1;
-    if (lane !== noLane) this.#used[lane] = this.used(lane) + 1;
+    if (lane === noLane) this.#usedByNone += 1;
+    else this.#used[lane] = this.used(lane) + 1;
   }
 
   give(lane: number): void {
     if (lane === noLane || this.used(lane) > (this.#floors[lane] ?? 0)) this.#sharedUsed -= 1;
-    if (lane !== noLane) this.#used[lane] = this.used(lane) - 1;
+    if (lane === noLane) this.#usedByNone -= 1;
+    else this.#used[lane] = this.used(lane) - 1;
   }
 }

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { createQueue, createWorker, type MessageEvent } from '../../src/queue/index.js';
 import { createMemoryQueueStore } from '../../src/queue/memory/index.js';
-import { atOnce, until } from './worker/harness.js';
+import { atOnce, gate, until } from './worker/harness.js';
 
 const messages = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ id: `m${index}`, payload: {} }));
@@ -47,5 +47,35 @@ test('Q53: the highest version of shuffled and doubled events is what the store 
     const versions = events.filter((event) => event.id === id).map(({ version }) => version);
     expect(versions.toSorted((a, b) => a - b)).toEqual(versions.map((_, index) => index + 1));
   }
+  await queue.stop();
+});
+
+test('lag in seconds and slots in use are shown by queue and lane', async () => {
+  const queue = createQueue({ store: createMemoryQueueStore() });
+  await queue.start();
+  const shown = new Map<string, number>();
+  const hold = gate();
+  const worker = createWorker({
+    queue,
+    queues: ['q'],
+    slots: 2,
+    lanes: [{ name: 'otp', where: { kind: 'otp' }, floor: 1 }],
+    metrics: () => ({
+      add() {},
+      observe() {},
+      set: (name: string, labels, value) =>
+        void shown.set(`${name} ${labels['queue'] ?? labels['queues']} ${labels['lane']}`, value),
+    }),
+    handler: () => hold.opened,
+  });
+  await worker.start();
+  await queue.enqueue('q', messages(3));
+  await queue.enqueue('q', [{ payload: {}, metadata: { kind: 'otp' } }]);
+  await until(() => (shown.get('headgate_worker_lag_seconds q ') ?? 0) > 0.5);
+  await until(() => shown.get('headgate_worker_slots_used q otp') === 1);
+  expect(shown.get('headgate_worker_lag_seconds q ')).toBeLessThan(30);
+  expect(shown.get('headgate_worker_slots_used q ')).toBe(1);
+  hold.open();
+  await worker.stop();
   await queue.stop();
 });

@@ -218,6 +218,32 @@ describe.skipIf(testServers().length === 0)('a worker and its server', () => {
     }
   });
 
+  test('Q21: a process that fills 2,000 queues and serves 200 of them holds no more connections than for two', async () => {
+    const url = await server.createDatabase();
+    const { queue } = await openQueue(url);
+    const admin = await openPostgres({ connectionString: server.url });
+    ends.push(() => admin.close());
+    const name = new URL(url).pathname.slice(1);
+    const queues = Array.from({ length: 200 }, (_, index) => `q${index}`);
+    let handled = 0;
+    const startedAt = performance.now();
+    await start({ queue, queues, slots: 20, handler: () => void (handled += 1) });
+    await queue.enqueue('q150', messages(1));
+    await until(() => handled === 1);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    for (let from = 0; from < 2_000; from += 50) {
+      await Promise.all(
+        Array.from({ length: 50 }, (_, index) => queue.enqueue(`q${from + index}`, messages(1))),
+      );
+    }
+    await until(() => handled === 200, { boundMs: 30_000 });
+    const { rows } = await admin.query<{ count: string }>(
+      'select count(*)::text as count from pg_stat_activity where datname = $1',
+      [name],
+    );
+    expect(Number(rows[0]?.count)).toBeLessThanOrEqual(11);
+  });
+
   test('Q22: the slot of a canceled message is used again and the others go on at the speed of before', async () => {
     const { queue, direct } = await open();
     await direct.configure('q', { retentionMs: { completed: 0, canceled: 0, errored: 0 } });

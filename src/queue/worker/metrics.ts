@@ -17,8 +17,8 @@ export const workerMetrics = {
   },
   headgate_worker_slots_used: {
     type: 'gauge',
-    help: 'Slots in use, by lane; messages of no lane under the empty name.',
-    labels: ['lane'],
+    help: 'Slots in use, by worker (named by its queues) and lane; messages of no lane under the empty name.',
+    labels: ['queues', 'lane'],
   },
   headgate_worker_lag_seconds: {
     type: 'gauge',

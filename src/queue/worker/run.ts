@@ -8,8 +8,8 @@ import { SlotLedger } from '../lanes.js';
 import type { LeasedMessage } from '../message.js';
 import { CallGate, ErrorLines } from './calls.js';
 import { Fetcher, laneOfFetched } from './fetching.js';
+import { Gauges } from './gauges.js';
 import { Held } from './held.js';
-import { LagGauge } from './lag.js';
 import { Leases, lossError } from './leases.js';
 import { metricsOf, type WorkerMetric } from './metrics.js';
 import type { WorkerSettings } from './options.js';
@@ -35,7 +35,7 @@ export class Run {
   readonly waiting: Waiting;
   readonly #metrics: Metrics<WorkerMetric>;
   readonly #errors: ErrorLines;
-  readonly #lag: LagGauge;
+  readonly #gauges: Gauges;
   readonly #configurationGate: CallGate;
   readonly #gates: CallGate[] = [];
   readonly #sources = new Map<string, Source>();
@@ -91,7 +91,12 @@ export class Run {
       pollGate: this.#gate('ready', wake),
     });
     this.#configurationGate = this.#gate('configuration', () => {});
-    this.#lag = new LagGauge({ settings, metrics, gate: this.#gate('oldest', () => {}) });
+    this.#gauges = new Gauges({
+      settings,
+      metrics,
+      gate: this.#gate('oldest', () => {}),
+      ledger: this.ledger,
+    });
   }
 
   get phase(): RunPhase {
@@ -101,7 +106,7 @@ export class Run {
   start(): void {
     this.leases.start();
     this.waiting.start();
-    this.#lag.start();
+    this.#gauges.start();
     this.wake();
   }
 
@@ -113,7 +118,7 @@ export class Run {
   /** No new messages from here on; what has not started goes back. */
   beginStop(): void {
     this.#phase = 'stopping';
-    this.#lag.stop();
+    this.#gauges.stop();
     this.#handBack(() => true);
     this.wake();
   }

@@ -1,10 +1,11 @@
 /**
- * Measures the lag of each queue and lane: the age in seconds of its oldest pending message, as the store counts it. One
- * question a second in turn, so that an idle worker stays quiet; nothing is asked when nobody counts.
+ * Shows once a second what is only worth seeing now and then: the slots in use by lane, and the lag of each queue and
+ * lane, which is the age in seconds of its oldest pending message as the store counts it. One question a second in turn,
+ * so that an idle worker stays quiet; nothing is asked when nobody counts.
  */
 import type { Clock } from '../../clock.js';
 import { noMetrics, type Metrics } from '../../metrics.js';
-import type { ResolvedLane } from '../lanes.js';
+import { noLane, type ResolvedLane, type SlotLedger } from '../lanes.js';
 import type { Metadata } from '../message.js';
 import type { QueueStore } from '../store.js';
 import type { CallGate } from './calls.js';
@@ -12,6 +13,7 @@ import type { WorkerMetric } from './metrics.js';
 import type { WorkerSettings } from './options.js';
 
 const everyMs = 1_000;
+const labelCharactersMost = 100;
 
 interface Question {
   readonly queue: string;
@@ -19,11 +21,14 @@ interface Question {
   readonly where: Metadata;
 }
 
-export class LagGauge {
+export class Gauges {
   readonly #store: Pick<QueueStore, 'oldest'>;
   readonly #clock: Clock;
   readonly #gate: CallGate;
   readonly #metrics: Metrics<WorkerMetric>;
+  readonly #ledger: SlotLedger;
+  readonly #lanes: readonly ResolvedLane[];
+  readonly #queues: string;
   readonly #questions: readonly Question[];
   #timer: NodeJS.Timeout | undefined;
   #turn = 0;
@@ -32,12 +37,19 @@ export class LagGauge {
     readonly settings: WorkerSettings;
     readonly metrics: Metrics<WorkerMetric>;
     readonly gate: CallGate;
+    readonly ledger: SlotLedger;
   }) {
     const { store, clock, queues, lanes, metrics } = options.settings;
     this.#store = store;
     this.#clock = clock;
     this.#gate = options.gate;
     this.#metrics = options.metrics;
+    this.#ledger = options.ledger;
+    this.#lanes = lanes;
+    this.#queues = queues
+      .map(({ queue }) => queue)
+      .join(',')
+      .slice(0, labelCharactersMost);
     this.#questions =
       metrics === noMetrics
         ? []
@@ -45,11 +57,30 @@ export class LagGauge {
   }
 
   start(): void {
-    if (this.#questions.length > 0) this.#timer = setInterval(() => void this.#ask(), everyMs);
+    if (this.#questions.length === 0) return;
+    this.#timer = setInterval(() => {
+      this.#showSlots();
+      void this.#ask();
+    }, everyMs);
   }
 
   stop(): void {
     clearInterval(this.#timer);
+  }
+
+  #showSlots(): void {
+    this.#metrics.set(
+      'headgate_worker_slots_used',
+      { queues: this.#queues, lane: '' },
+      this.#ledger.used(noLane),
+    );
+    for (const [index, { name }] of this.#lanes.entries()) {
+      this.#metrics.set(
+        'headgate_worker_slots_used',
+        { queues: this.#queues, lane: name },
+        this.#ledger.used(index),
+      );
+    }
   }
 
   async #ask(): Promise<void> {
