@@ -15,6 +15,9 @@ import { backfillMessage, forgetMessage, rebuildMessage } from './work.js';
 
 const manyMax = 1_000;
 
+/** A kept history is settled when every post that began before the unfollow has been committed. */
+const keptSettleMs = 10_000;
+
 type KnownPair = { readonly follower: KnownAccount; readonly followee: KnownAccount };
 
 function parsePair(pair: FollowPair): FollowPair {
@@ -62,10 +65,20 @@ export function followMethods(
       const pair = { follower: follower.number, followee: followee.number };
       const existed = await database.transaction(async (transaction) => {
         const state = (await store.lockReaders(transaction, [pair.follower])).get(pair.follower);
-        const existed = await store.deleteFollow(transaction, { ...pair, keepHistory, now: context.now() });
+        const { existed, kept } = await store.deleteFollow(transaction, {
+          ...pair,
+          keepHistory,
+          now: context.now(),
+        });
         if (!existed) return false;
-        if (!keepHistory && (state === 'live' || state === 'building')) {
-          await context.enqueue([forgetMessage(pair.follower, pair.followee)], transaction);
+        const entry = { reader: pair.follower, author: pair.followee };
+        if (kept !== undefined) {
+          await context.enqueue(
+            [backfillMessage({ ...entry, generation: kept, delayMs: keptSettleMs })],
+            transaction,
+          );
+        } else if (state === 'live' || state === 'building') {
+          await context.enqueue([forgetMessage(entry.reader, entry.author)], transaction);
         }
         await leavePullState(context, transaction, { reader: pair.follower, state });
         return true;

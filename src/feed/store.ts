@@ -69,11 +69,14 @@ export interface GraphStore {
   ): Promise<FollowWritten>;
   /** Answers false when there was no request. */
   deleteRequest(on: Queryable, input: { follower: AccountNumber; followee: AccountNumber }): Promise<boolean>;
-  /** Also withdraws a request; answers whether either was there. */
+  /**
+   * Also withdraws a request; answers whether either was there, and the generation of a follow whose history is kept. Its
+   * author is merged at read until a backfill has run.
+   */
   deleteFollow(
     on: Queryable,
     input: { follower: AccountNumber; followee: AccountNumber; keepHistory: boolean; now: Now },
-  ): Promise<boolean>;
+  ): Promise<{ existed: boolean; kept: string | undefined }>;
   followState(
     on: Queryable,
     input: { follower: AccountNumber; followee: AccountNumber },

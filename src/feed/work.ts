@@ -47,11 +47,18 @@ export function batchMessage(post: string, batch: number): WorkMessage {
   };
 }
 
-export function backfillMessage(input: { reader: string; author: string; generation: string }): WorkMessage {
-  const { reader, author, generation } = input;
+/** One for each follow, and a delayed one for the history that its end may keep. */
+export function backfillMessage(input: {
+  reader: string;
+  author: string;
+  generation: string;
+  delayMs?: number;
+}): WorkMessage {
+  const { reader, author, generation, delayMs } = input;
   const work: Work = { kind: 'backfill', reader, author };
-  const id = `backfill:${reader}:${author}:${generation}`;
-  return { queue: feedQueues.repair, message: { id, payload: { ...work }, attemptsMax } };
+  const id = `backfill:${reader}:${author}:${generation}${delayMs === undefined ? '' : ':kept'}`;
+  const message = { id, payload: { ...work }, attemptsMax };
+  return { queue: feedQueues.repair, message: delayMs === undefined ? message : { ...message, delayMs } };
 }
 
 /** One at a time and reader; a new one may follow as soon as it has ended. */

@@ -16,6 +16,8 @@ import { feedQueues, parseWork } from './work.js';
 export interface FeedWorkerOptions {
   /** Messages worked on side by side, at least 4. Default 8: more than the connections of a pool gain nothing. */
   readonly slots?: number | undefined;
+  /** Lease of a message in milliseconds, extended while it is worked on: how long a killed worker's work waits. Default 10,000. */
+  readonly leaseMs?: number | undefined;
   /** How often the worker keeps house, in milliseconds. Default 1,000. */
   readonly housekeepingMs?: number | undefined;
 }
@@ -27,7 +29,7 @@ export interface FeedWorker extends Component {
 
 export function createFeedWorker(
   configuration: FeedConfiguration,
-  { slots = 8, housekeepingMs = 1_000 }: FeedWorkerOptions = {},
+  { slots = 8, leaseMs = 10_000, housekeepingMs = 1_000 }: FeedWorkerOptions = {},
 ): FeedWorker {
   const { context, settled } = createContext(configuration);
   const house = new Housekeeper(context, housekeepingMs);
@@ -45,6 +47,7 @@ export function createFeedWorker(
           { queue: feedQueues.cleanUp, weight: 1 },
         ],
         slots,
+        leaseMs,
         lanes: [
           { name: 'feed-small', queue: feedQueues.small, floor: { share: 0.25 } },
           { name: 'feed-repair', queue: feedQueues.repair, floor: { share: 0.25 } },

@@ -55,14 +55,16 @@ function relations(schema: string): Relations {
     withdrawn as (delete from ${schema}.follow_requests where follower = $1 and followee = $2 returning 1),
     counted as (insert into ${schema}.follower_deltas (account, delta) select followee, -1 from gone)
     select exists (select 1 from gone) or exists (select 1 from withdrawn) as existed`;
+  // Pending: posts of before may not have reached the timeline, and their fan-outs will leave this reader out.
   const keepFollow = `
     with kept as (
-      update ${schema}.follows set kept_until = ((${nowSql('$3')} + 1) << 20) - 1
+      update ${schema}.follows set kept_until = ((${nowSql('$3')} + 1) << 20) - 1, pending = true
       where follower = $1 and followee = $2 and kept_until is null
-      returning followee),
+      returning followee, generation),
     withdrawn as (delete from ${schema}.follow_requests where follower = $1 and followee = $2 returning 1),
     counted as (insert into ${schema}.follower_deltas (account, delta) select followee, -1 from kept)
-    select exists (select 1 from kept) or exists (select 1 from withdrawn) as existed`;
+    select exists (select 1 from kept) or exists (select 1 from withdrawn) as existed,
+      (select generation from kept) as generation`;
   const forgetKept = `delete from ${schema}.follows where follower = $1 and followee = $2 and kept_until is not null`;
   const followState = `
     select 'following' as kind, created_at from ${schema}.follows
@@ -127,12 +129,13 @@ function relations(schema: string): Relations {
 
     async deleteFollow(on, { follower, followee, keepHistory, now }) {
       if (keepHistory) {
-        const { rows } = await on.query<{ existed: boolean }>(keepFollow, [follower, followee, now ?? null]);
-        return rows[0]?.existed ?? false;
+        type KeptRow = { existed: boolean; generation: string | null };
+        const { rows } = await on.query<KeptRow>(keepFollow, [follower, followee, now ?? null]);
+        return { existed: rows[0]?.existed ?? false, kept: rows[0]?.generation ?? undefined };
       }
       const { rows } = await on.query<{ existed: boolean }>(deleteFollow, [follower, followee]);
       await on.query(forgetKept, [follower, followee]);
-      return rows[0]?.existed ?? false;
+      return { existed: rows[0]?.existed ?? false, kept: undefined };
     },
 
     async followState(on, { follower, followee }) {

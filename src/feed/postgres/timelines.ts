@@ -3,7 +3,7 @@
  * run with the reader's row locked, so a build, a backfill, a trim and a clean-up of one reader never interleave.
  */
 import type { ReaderState, TimelineStore } from '../store.js';
-import { nowSql } from './time.js';
+import { largestBigint, nowSql } from './time.js';
 
 export function timelineOperations(schema: string): TimelineStore {
   return { ...entryOperations(schema), ...buildOperations(schema), ...readerOperations(schema) };
@@ -13,9 +13,10 @@ function entryOperations(schema: string): Pick<TimelineStore, 'insertNewest' | '
   const insert = `
     insert into ${schema}.timeline (reader, post)
     select r.account, p.id
-    from ${schema}.readers r cross join lateral (
+    from ${schema}.readers r join ${schema}.follows f on f.follower = $1 and f.followee = $2
+    cross join lateral (
       select p.id from ${schema}.posts p
-      where p.author = $2 and p.deleted_at is null and p.id > r.floor
+      where p.author = $2 and p.deleted_at is null and p.id > r.floor and p.id <= coalesce(f.kept_until, ${largestBigint})
       order by p.id desc limit $3) p
     where r.account = $1 and r.state in ('building', 'live')
       -- Merged at read whatever the timeline holds.
@@ -67,11 +68,12 @@ function buildOperations(schema: string): Pick<TimelineStore, 'dropTimeline' | '
   const fill = `
     with newest as materialized (
       select p.id from (
-        select f.followee as author from ${schema}.follows f where f.follower = $1
-        union all select $1::bigint) f
+        select f.followee as author, coalesce(f.kept_until, ${largestBigint}) as until
+        from ${schema}.follows f where f.follower = $1
+        union all select $1::bigint, ${largestBigint}) f
       cross join lateral (
         select p.id from ${schema}.posts p
-        where p.author = f.author and p.deleted_at is null
+        where p.author = f.author and p.deleted_at is null and p.id <= f.until
           and not exists (select 1 from ${schema}.authors w where w.account = f.author and w.mode = 'pull')
         order by p.id desc limit $2 + 1) p
       order by p.id desc limit $2 + 1),
@@ -79,7 +81,9 @@ function buildOperations(schema: string): Pick<TimelineStore, 'dropTimeline' | '
       insert into ${schema}.timeline (reader, post)
       select $1, id from (select id from newest order by id desc limit $2) kept on conflict do nothing
       returning 1),
-    settled as (update ${schema}.follows set pending = false where follower = $1 and pending)
+    settled as (
+      -- A kept history has a backfill of its own to come, which sees what is committed later.
+      update ${schema}.follows set pending = false where follower = $1 and pending and kept_until is null)
     update ${schema}.readers set state = 'live', seen_at = ${nowSql('$3')},
       floor = coalesce((select id from newest order by id desc offset $2 limit 1), 0)
     where account = $1
@@ -148,7 +152,7 @@ function readerOperations(schema: string): Pick<TimelineStore, 'readerState' | '
       ]);
       let trimmed = 0;
       for (const { account } of rows.filter(({ over }) => over)) {
-        await on.query(lock, [account]);
+        if ((await on.query(lock, [account])).rowCount === 0) continue;
         trimmed += (await on.query(trim, [account, entriesMax])).rowCount;
       }
       return { position: rows.length < 100 ? undefined : rows.at(-1)?.account, trimmed };

@@ -101,6 +101,24 @@ describe.each(databases)('holes on $name', (on) => {
     expect(await homeIds(world, 'r')).toEqual(old);
   });
 
+  test('a history kept while a fan-out is still to come is whole', async () => {
+    const world = await open();
+    await world.accounts('r', 'a');
+    await world.feed.follow({ follower: 'r', followee: 'a' });
+    await world.open('r');
+    const ids = await publish(world, 'a', 3);
+    await world.feed.unfollow({ follower: 'r', followee: 'a', keepHistory: true });
+    world.clock.advance(10);
+    await publish(world, 'a', 1);
+    await world.drain();
+    expect(await homeIds(world, 'r')).toEqual(ids);
+    world.clock.advance(10_000);
+    await world.queue.store.housekeep({ now: world.clock.now() });
+    await world.drain();
+    const home = await world.feed.home({ reader: 'r' });
+    expect([home.items.map((item) => item.id), home.sources.pulledAuthors]).toEqual([ids, 0]);
+  });
+
   test('F03 posts of a pulled author older than the timeline wait for those of pushed ones', async () => {
     const world = await open({ timeline: { entriesMax: 48, slack: 0 } });
     await world.accounts('r', 'a', 'p');
