@@ -1,0 +1,309 @@
+/** What the redis store does when its server forgets, refuses, is full, falls behind or is damaged. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { LogFields } from '../../src/log.js';
+import { createQueue, type Queue } from '../../src/queue/index.js';
+import {
+  createRedisQueueStore,
+  type RedisQueueStore,
+  type RedisQueueStoreOptions,
+} from '../../src/queue/redis/index.js';
+import { startProxy } from '../../src/testing/proxy.js';
+import {
+  findRedisServer,
+  type RedisServer,
+  type RedisServerOptions,
+  startRedisServer,
+} from '../../src/testing/redis-server.js';
+
+const ends: (() => Promise<unknown> | void)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).toReversed()) await end();
+});
+
+async function startServer(options: RedisServerOptions = {}): Promise<RedisServer> {
+  const server = await startRedisServer(options);
+  ends.push(() => server.stop());
+  return server;
+}
+
+function connect(server: RedisServer): Redis {
+  const client = server.connect();
+  ends.push(() => client.disconnect());
+  return client;
+}
+
+function open(
+  url: string,
+  options: Partial<RedisQueueStoreOptions> = {},
+): { store: RedisQueueStore; queue: Queue } {
+  const store = createRedisQueueStore({
+    url,
+    durability: 'none',
+    prefix: 't',
+    ...options,
+  } as RedisQueueStoreOptions);
+  ends.push(() => store.stop());
+  return { store, queue: createQueue({ store }) };
+}
+
+const messages = (count: number, more: object = {}) =>
+  Array.from({ length: count }, (_, index) => ({ id: `m${index}`, payload: {}, ...more }));
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  const endsAtMs = performance.now() + 20_000;
+  while (!(await condition())) {
+    if (performance.now() > endsAtMs) throw new Error('it does not come to that');
+    await delay(20);
+  }
+}
+
+describe.skipIf(!findRedisServer())('the redis store and its server (needs redis-server on the PATH)', () => {
+  describe('durability', () => {
+    test('strict refuses a server without an append-only file, and one that does not flush every write', async () => {
+      const bare = await startServer();
+      await expect(open(bare.url, { durability: 'strict' }).store.start()).rejects.toMatchObject({
+        code: 'not-durable',
+      });
+      await expect(open(bare.url, { durability: 'everysec' }).store.start()).rejects.toMatchObject({
+        code: 'not-durable',
+      });
+      const everysec = await startServer({ fsync: 'everysec' });
+      await expect(open(everysec.url, { durability: 'strict' }).store.start()).rejects.toMatchObject({
+        code: 'not-durable',
+      });
+      await open(everysec.url, { durability: 'everysec' }).store.start();
+    });
+
+    test('strict refuses a server that evicts', async () => {
+      const server = await startServer({
+        fsync: 'always',
+        settings: { maxmemory: '64mb', 'maxmemory-policy': 'allkeys-lru' },
+      });
+      await expect(open(server.url, { durability: 'strict' }).store.start()).rejects.toMatchObject({
+        code: 'not-durable',
+      });
+    });
+
+    test('strict takes a server that flushes every write, and says what that survives', async () => {
+      const server = await startServer({ fsync: 'always' });
+      const { store } = open(server.url, { durability: 'strict' });
+      expect(await store.durability()).toMatchObject({
+        confirmedBy: 0,
+        survives: 'an acknowledged change survives a killed server and a power cut of its machine',
+      });
+    });
+
+    test('strict answers a change only when the replica has it, and says when it has not', async () => {
+      const primary = await startServer({ fsync: 'everysec' });
+      const replica = await startServer({ settings: { replicaof: `127.0.0.1 ${primary.port}` } });
+      await until(async () => (await connect(primary).info('replication')).includes('state=online'));
+      const { store, queue } = open(primary.url, { durability: 'strict', replicaTimeoutMs: 200 });
+      expect(await store.durability()).toMatchObject({ confirmedBy: 1 });
+      await queue.enqueue('q', messages(2));
+      const seen = await connect(replica).hlen('t:{q}:m');
+      expect(seen).toBe(2);
+      process.kill(replica.pid!, 'SIGSTOP');
+      await expect(queue.enqueue('q', [{ id: 'unsure', payload: {} }])).rejects.toMatchObject({
+        code: 'not-replicated',
+      });
+      await expect(queue.dequeue('q')).rejects.toMatchObject({ code: 'not-replicated' });
+      process.kill(replica.pid!, 'SIGCONT');
+      await until(() =>
+        queue.enqueue('q', [{ id: 'unsure', payload: {} }]).then(
+          () => true,
+          () => false,
+        ),
+      );
+      expect(await queue.depth('q')).toMatchObject({ pending: 2, running: 1 });
+    });
+  });
+
+  test('a server that has lost its functions gets them again, and no call fails', async () => {
+    const server = await startServer();
+    const { queue } = open(server.url);
+    await queue.enqueue('q', messages(1));
+    const client = connect(server);
+    await client.script('FLUSH');
+    await client.call('FUNCTION', 'FLUSH');
+    const [answer] = await Promise.all([
+      queue.dequeue('q'),
+      queue.enqueue('q', messages(3)),
+      queue.depth('q'),
+    ]);
+    expect(answer).toHaveLength(1);
+    expect(await queue.depth('q')).toMatchObject({ pending: 2, running: 1 });
+  });
+
+  test('a server that was emptied is used anew, and its queues are found again', async () => {
+    const server = await startServer();
+    const { queue } = open(server.url);
+    await queue.enqueue('q', messages(1));
+    await connect(server).flushall();
+    await queue.enqueue('q', messages(1));
+    expect(await queue.queues()).toEqual(['q']);
+  });
+
+  test('a replica is refused by name, and used once it has become the primary', async () => {
+    const primary = await startServer();
+    const replica = await startServer({ settings: { replicaof: `127.0.0.1 ${primary.port}` } });
+    const { queue } = open(replica.url);
+    await expect(queue.enqueue('q', messages(1))).rejects.toMatchObject({ code: 'redis-unavailable' });
+    await connect(replica).replicaof('NO', 'ONE');
+    await until(() =>
+      queue.enqueue('q', messages(1)).then(
+        () => true,
+        () => false,
+      ),
+    );
+    expect(await queue.dequeue('q')).toHaveLength(1);
+  });
+
+  test('Q44: a full server refuses messages cleanly; what runs can be ended, and after a purge there is room', async () => {
+    const server = await startServer({ settings: { maxmemory: '8mb', 'maxmemory-policy': 'noeviction' } });
+    const { queue } = open(server.url);
+    const payload = 'x'.repeat(16_000);
+    await queue.enqueue('q', messages(3, { payload, priority: -1 }));
+    const leases = await queue.dequeue('q', { count: 3 });
+    let number = 0;
+    const fill = async (): Promise<unknown> => {
+      for (;;) await queue.enqueue('q', [{ id: `fill${number++}`, payload }]);
+    };
+    await expect(fill()).rejects.toMatchObject({ code: 'redis-full' });
+    const { pending } = await queue.depth('q');
+    expect(await queue.get('q', `fill${number - 1}`)).toBeUndefined();
+    expect(pending).toBe(number - 1);
+    expect(await queue.extend('q', [leases[0]!])).toMatchObject([{ kind: 'done' }]);
+    expect(await queue.complete('q', [leases[0]!])).toMatchObject([{ kind: 'done' }]);
+    expect(await queue.fail('q', [{ ...leases[1]!, error: 'no' }])).toMatchObject([{ kind: 'done' }]);
+    expect(await queue.release('q', [leases[2]!])).toMatchObject([{ kind: 'done' }]);
+    await queue.purge('q', 'pending');
+    expect(await queue.enqueue('q', [{ id: 'again', payload }])).toMatchObject([{ created: true }]);
+  });
+
+  test('Q10: a request whose reply was lost gets the same leases again, the next request the next message', async () => {
+    const server = await startServer();
+    const proxy = await startProxy({ target: { host: '127.0.0.1', port: server.port } });
+    ends.push(() => proxy.stop());
+    const { queue } = open(server.url);
+    await queue.enqueue('q', messages(3));
+    const cut = open(proxy.urlOf(server.url), { silenceMs: 300 });
+    await cut.store.start();
+    proxy.goHalfOpen();
+    proxy.delayReplies(60_000);
+    const lost = cut.queue.dequeue('q', { count: 2, requestId: 'r1' }).catch(() => undefined);
+    await delay(50);
+    proxy.heal();
+    proxy.cut();
+    await lost;
+    const first = await queue.dequeue('q', { count: 2, requestId: 'r1' });
+    expect(first.map(({ id, attempts }) => [id, attempts])).toEqual([
+      ['m0', 1],
+      ['m1', 1],
+    ]);
+    expect(await queue.dequeue('q', { count: 2, requestId: 'r1' })).toEqual(first);
+    expect((await queue.dequeue('q', { count: 2, requestId: 'r2' })).map(({ id }) => id)).toEqual(['m2']);
+  });
+
+  test('Q15: a damaged message holds no other back, and the log names it once a second at most', async () => {
+    const server = await startServer();
+    const lines: LogFields[] = [];
+    const log = { debug() {}, info() {}, warn() {}, error: (fields: LogFields) => void lines.push(fields) };
+    const { queue } = open(server.url, { log });
+    await queue.enqueue('q', messages(1_000, { delayMs: 50 }));
+    await queue.enqueue('q', [{ id: 'other', payload: {} }]);
+    const client = connect(server);
+    await client.hdel('t:{q}:m', 'm500', 'm501');
+    await delay(60);
+    const taken = await queue.dequeue('q', { count: 1_000 });
+    expect(taken).toHaveLength(999);
+    expect(lines).toMatchObject([{ queue: 'q', message: 'm500' }]);
+  });
+
+  test('Q50: numbers past 2^31, 2^32 and 2^53 stay exact and in order', async () => {
+    const server = await startServer();
+    const client = connect(server);
+    for (const start of [2n ** 31n - 2n, 2n ** 32n - 2n, 2n ** 53n - 2n]) {
+      const { queue } = open(server.url, { prefix: `t${start}` });
+      const seq = Buffer.alloc(8);
+      seq.writeUInt32BE(Number(start / 10_000_000n), 0);
+      seq.writeUInt32BE(Number(start % 10_000_000n), 4);
+      await client.hset(`t${start}:{q}:q`, 'seq', seq);
+      await queue.enqueue('q', messages(5, { priority: 1 }));
+      const first = await queue.list('q', { state: 'pending', limit: 3 });
+      const rest = await queue.list('q', { state: 'pending', limit: 3, after: first.next });
+      expect([...first.messages, ...rest.messages].map(({ id }) => id)).toEqual([
+        'm0',
+        'm1',
+        'm2',
+        'm3',
+        'm4',
+      ]);
+      const [event] = await queue.history('q', 'm4');
+      expect(event?.incarnation).toBe(String(start + 5n));
+      const leases = await queue.dequeue('q', { count: 5 });
+      expect(leases.map(({ id }) => id)).toEqual(['m0', 'm1', 'm2', 'm3', 'm4']);
+      expect(await queue.complete('q', leases)).toHaveLength(5);
+      const done = await queue.list('q', { state: 'completed', limit: 2 });
+      const more = await queue.list('q', { state: 'completed', limit: 5, after: done.next });
+      expect([...done.messages, ...more.messages].map(({ id }) => id)).toEqual([
+        'm0',
+        'm1',
+        'm2',
+        'm3',
+        'm4',
+      ]);
+    }
+  });
+
+  test('Q37, Q41: of dead messages, values and pairs no key and no member is left', async () => {
+    const server = await startServer();
+    const { store, queue } = open(server.url);
+    await queue.configure('q', {
+      type: { kind: 'exclusive', key: 'user' },
+      retentionMs: { completed: 0, canceled: 0, errored: 0 },
+    });
+    const many = Array.from({ length: 2_000 }, (_, index) => ({
+      id: `m${index}`,
+      payload: {},
+      metadata: { user: `u${index}`, tenant: `t${index % 7}` },
+      ...(index % 5 === 0 ? { delayMs: 1 } : {}),
+    }));
+    await queue.enqueue('q', many);
+    await delay(5);
+    for (;;) {
+      const leases = await queue.dequeue('q', { count: 500 });
+      if (leases.length === 0) break;
+      await queue.complete('q', leases);
+    }
+    const later = (await store.time(undefined)) + 60_001;
+    while ((await store.housekeep({ now: later })).moved > 0);
+    expect(await connect(server).keys('t:{q}:*')).toEqual(['t:{q}:q']);
+  });
+
+  test('hints come again after the listening connection has gone silent', async () => {
+    const server = await startServer();
+    const proxy = await startProxy({ target: { host: '127.0.0.1', port: server.port } });
+    ends.push(() => proxy.stop());
+    const { store, queue } = open(proxy.urlOf(server.url));
+    let hints = 0;
+    await store.watch(['q'], () => {
+      hints += 1;
+    });
+    const isHinted = async (): Promise<boolean> => {
+      await queue.purge('q', 'pending');
+      hints = 0;
+      await queue.enqueue('q', [{ payload: {} }]);
+      await delay(50);
+      return hints > 0;
+    };
+    const isHintedAlways = async () => (await isHinted()) && (await isHinted()) && (await isHinted());
+    await delay(200);
+    await until(isHintedAlways);
+    expect(proxy.goHalfOpen({ sent: 'subscribe' })).toBe(1);
+    expect(await isHinted()).toBe(false);
+    await until(isHintedAlways);
+    expect(proxy.accepted).toBeGreaterThan(2);
+  });
+});
