@@ -429,6 +429,27 @@ describe.each(queuesUnderTest())('a worker on $name', ({ open, close }) => {
       expect(messages.every(({ attempts, version }) => attempts === 1 && version === 3)).toBe(true);
     });
 
+    test('nothing is fetched in advance from an exclusive queue', async () => {
+      const queue = await openQueue();
+      await queue.configure('q', { type: { kind: 'exclusive', key: 'user' } });
+      await queue.enqueue(
+        'q',
+        ids(3_000).map((id) => ({ id, payload: {}, metadata: { user: id } })),
+      );
+      let handled = 0;
+      let waitingMost = 0;
+      const worker = await startWorker({
+        queue,
+        slots: 10,
+        handler: async () => {
+          handled += 1;
+          waitingMost = Math.max(waitingMost, worker.state().waiting);
+        },
+      });
+      await until(() => handled === 3_000, { boundMs: 40_000 });
+      expect(waitingMost).toBeLessThan(10);
+    });
+
     test('what was fetched in advance and cannot start soon goes back with its attempt', async () => {
       const queue = await openQueue();
       await queue.enqueue('q', plain(4_000));
