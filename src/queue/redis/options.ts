@@ -2,6 +2,7 @@
 import type { Cluster, ClusterNode, Redis } from 'ioredis';
 import { invalidInput } from '../../errors.js';
 import type { Log } from '../../log.js';
+import type { EnqueueOutcome, MessageToStore } from '../store.js';
 
 /**
  * What an acknowledged change survives; see docs/reference/queue-redis.md.
@@ -25,7 +26,20 @@ interface CommonOptions {
   readonly silenceMs?: number;
   /** Queues that are spread over several hash tags, by name: 2 to 64. Fixed while such a queue holds messages. */
   readonly shards?: Readonly<Record<string, number>>;
+  /** Takes what is enqueued in a caller's transaction; see src/queue/outbox. Without it that is refused. */
+  readonly outbox?: RedisOutbox;
   readonly log?: Log;
+}
+
+/** The part of an outbox that the store needs. */
+export interface RedisOutbox {
+  enqueue(request: {
+    readonly queue: string;
+    readonly messages: readonly MessageToStore[];
+    readonly transaction: unknown;
+    readonly wake?: boolean | undefined;
+    readonly now: number | undefined;
+  }): Promise<EnqueueOutcome[]>;
 }
 
 /** One of: an address, the nodes of a Cluster, or an ioredis client that stays the caller's to close. */

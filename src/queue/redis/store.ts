@@ -86,8 +86,11 @@ class Store implements RedisQueueStore {
     return (await this.#open()).durability;
   }
 
-  async enqueue({ queue, messages, transaction, now }: Request<'enqueue'>) {
-    if (transaction !== undefined) throw noTransaction();
+  async enqueue({ queue, messages, transaction, wake, now }: Request<'enqueue'>) {
+    if (transaction !== undefined) {
+      if (!this.#options.outbox) throw noTransaction();
+      return this.#options.outbox.enqueue({ queue, messages, transaction, wake, now });
+    }
     const { context } = await this.#open();
     await this.#register(queue);
     const exclusiveKey = () => this.#exclusiveKey(queue);
