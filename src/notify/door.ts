@@ -4,29 +4,31 @@
  * deliveries and wake-ups are written in one transaction, the caller's own if given.
  */
 import type { Queryable } from '../database/index.js';
-import { invalidInput } from '../errors.js';
 import { randomToken, timeOrderedId } from '../ids.js';
 import type { NewMessage } from '../queue/index.js';
 import { contentHash } from './content-hash.js';
-import { parseDestination, parseLine } from './destination.js';
+import { parseLine } from './destination.js';
+import { destinationOf, parseData, parseSendAt, parseTargets } from './door-request.js';
 import { notifyError } from './errors.js';
 import type { AnyKind, KindPolicy } from './kinds.js';
 import type { Kinds } from './kinds-in-force.js';
 import { notifyMetrics } from './metrics.js';
 import {
+  leastAdvanced,
   routeOf,
-  stateOrder,
   type Channel,
+  type Content,
   type DeliverySummary,
-  type Destination,
   type JsonObject,
   type SendOutcome,
   type SendRequest,
 } from './notification.js';
 import { queueOf, type NotifySettings } from './options.js';
+import type { Person } from './people-store.js';
 import { nextQuietEnd } from './quiet-hours.js';
-import type { KnownNotification, NewDelivery, NewNotification, Person } from './store.js';
-import type { Renderer } from './templates.js';
+import type { NewDelivery, NewNotification } from './store.js';
+import type { Renderer, TemplateFields, Templates } from './templates.js';
+import type { Unsubscribe } from './unsubscribe.js';
 import { wakeUp } from './wake-up.js';
 
 /** A request that has been checked and rendered: ready to be written. */
@@ -43,22 +45,28 @@ export interface SendOptions {
   readonly transaction?: Queryable | undefined;
   readonly origin?: NewNotification['origin'];
   readonly campaign?: string | undefined;
+  /** Accepted and ended at once: its content goes out with another one. */
+  readonly suppressed?: string | undefined;
+  /** Text in place of the kind's own. */
+  readonly templates?: Templates | undefined;
 }
-
-const nobody: Person = { locale: undefined, timeZone: undefined, quiet: undefined, destinations: [] };
-const destinationsMax = 1_000;
 
 export class Door {
   readonly #settings: NotifySettings;
   readonly #kinds: Kinds;
   readonly #renderer: Renderer;
+  readonly #unsubscribe: Unsubscribe | undefined;
   readonly #metrics;
 
-  constructor(settings: NotifySettings, kinds: Kinds, renderer: Renderer) {
+  constructor(
+    settings: NotifySettings,
+    parts: { kinds: Kinds; renderer: Renderer; unsubscribe: Unsubscribe | undefined },
+  ) {
     this.#settings = settings;
-    this.#kinds = kinds;
-    this.#renderer = renderer;
-    this.#metrics = bindMetrics(settings);
+    this.#kinds = parts.kinds;
+    this.#renderer = parts.renderer;
+    this.#unsubscribe = parts.unsubscribe;
+    this.#metrics = settings.metrics(notifyMetrics);
   }
 
   /** Answers in the order of the requests; one that is refused throws, and nothing of the batch is written. */
@@ -69,49 +77,76 @@ export class Door {
   ): Promise<SendOutcome[]> {
     const { database } = this.#settings;
     const { transaction } = options;
-    const prepared: Prepared[] = [];
     const on = transaction ?? database;
-    for (const request of requests) prepared.push(await this.#prepare(on, kindName, request, options));
+    const { kind, policy } = await this.#kinds.get(on, kindName);
+    const persons = await this.#persons(on, kind, policy, requests);
+    const prepared: Prepared[] = [];
+    for (const request of requests) {
+      prepared.push(
+        await this.#prepare({ kindName, kind, policy, request, options, person: persons.get(request.user) }),
+      );
+    }
     const outcomes =
       transaction === undefined
         ? await database.transaction((own) => this.#write(own, prepared))
         : await this.#write(transaction, prepared);
-    for (const { kind } of outcomes)
-      this.#metrics.add('headgate_notify_sends_total', { kind: kindName, outcome: kind });
+    for (const outcome of outcomes) this.#count(kindName, outcome);
     return outcomes;
   }
 
-  async #prepare(
+  /** The message as a channel would show it. */
+  async preview(request: {
+    kind: string;
+    channel: Channel;
+    data: JsonObject;
+    locale?: string;
+  }): Promise<Content> {
+    const { channel, kind: kindName, locale } = request;
+    const kind = this.#kinds.definition(kindName);
+    const data = parseData(kindName, kind, request.data);
+    return this.#renderer.render({ kind: kindName, channel, fields: fieldsOf(kind, channel, locale), data });
+  }
+
+  /** Only what is needed of whom: a code with its number goes through without a look at the user. */
+  #persons(
     on: Queryable,
-    kindName: string,
-    request: SendRequest,
-    options: SendOptions,
-  ): Promise<Prepared> {
-    const { kind, policy } = await this.#kinds.get(on, kindName);
+    kind: AnyKind,
+    policy: KindPolicy,
+    requests: readonly SendRequest[],
+  ): Promise<Map<string, Person>> {
+    const asksAll = kind.locales !== undefined || policy.priority !== 'urgent';
+    const users = requests.filter(({ to }) => asksAll || to === undefined).map(({ user }) => user);
+    return users.length === 0 ? Promise.resolve(new Map()) : this.#settings.store.persons(on, users);
+  }
+
+  async #prepare(input: {
+    readonly kindName: string;
+    readonly kind: AnyKind;
+    readonly policy: KindPolicy;
+    readonly request: SendRequest;
+    readonly person: Person | undefined;
+    readonly options: SendOptions;
+  }): Promise<Prepared> {
+    const { kindName, kind, policy, request, person, options } = input;
     const user = parseLine('user', request.user, 200);
     const key = parseLine('key', request.key, 200);
     const data = parseData(kindName, kind, request.data);
-    const asksPerson = request.to === undefined || kind.locales !== undefined || policy.priority !== 'urgent';
-    const person = asksPerson ? await this.#settings.store.person(on, user) : nobody;
-    const to = (request.to ?? registered(kind, user, person)).map((destination, index) => ({
-      suppressed: undefined,
-      ...destination,
-      ...parseUnlessMissing(`to[${index}]`, destination),
-    }));
-    if (to.length > destinationsMax)
-      throw invalidInput('to', to.length, `at most ${destinationsMax} destinations`);
+    const targets = parseTargets(kind, request, person);
     const id = timeOrderedId(this.#settings.clock.now());
-    const hashed = { data: request.data, to: request.to ?? null };
-    const salt = randomToken();
-    const contents = new Map<Channel, NewDelivery['content']>();
-    const locale = request.locale ?? person.locale;
     const runAfter = await this.#runAfter(policy, person, parseSendAt(request.sendAt));
+    const contents = new Map<Channel, Content>();
     const deliveries: NewDelivery[] = [];
-    for (const [index, { suppressed, ...destination }] of to.entries()) {
-      const { channel } = destination;
+    for (const [index, target] of targets.entries()) {
+      const { channel } = target;
+      const suppressed = options.suppressed ?? target.suppressed;
+      const locale = request.locale ?? person?.locale;
       const content =
-        contents.get(channel) ?? (await this.#render({ kindName, kind, channel, data, locale }));
+        suppressed === undefined
+          ? (contents.get(channel) ??
+            (await this.#render({ kindName, kind, policy, channel, data, user, locale, options })))
+          : {};
       contents.set(channel, content);
+      const destination = destinationOf(target);
       deliveries.push({
         id: `${id}-${index.toString(36)}`,
         notification: id,
@@ -126,6 +161,8 @@ export class Door {
         suppressed,
       });
     }
+    const hashed = { data: request.data, to: request.to ?? null };
+    const salt = randomToken();
     return {
       policy,
       hashed,
@@ -145,48 +182,36 @@ export class Door {
     };
   }
 
-  #render(request: {
+  async #render(input: {
     kindName: string;
     kind: AnyKind;
+    policy: KindPolicy;
     channel: Channel;
     data: JsonObject;
+    user: string;
     locale: string | undefined;
-  }): Promise<NewDelivery['content']> {
-    const { kindName, kind, channel, data, locale } = request;
-    const language = locale?.split('-')[0];
-    const fields =
-      (locale === undefined ? undefined : kind.locales?.[locale]?.[channel]) ??
-      (language === undefined ? undefined : kind.locales?.[language]?.[channel]) ??
-      kind.templates?.[channel] ??
-      {};
-    return this.#renderer.render({ kind: kindName, channel, fields, data });
-  }
-
-  /** The message as a channel would show it. */
-  preview(request: {
-    kind: string;
-    channel: Channel;
-    data: JsonObject;
-    locale?: string;
-  }): Promise<NewDelivery['content']> {
-    const kind = this.#kinds.definition(request.kind);
-    const data = parseData(request.kind, kind, request.data);
-    return this.#render({
-      kindName: request.kind,
-      kind,
-      channel: request.channel,
-      data,
-      locale: request.locale,
+    options: SendOptions;
+  }): Promise<Content> {
+    const { kindName, kind, policy, channel, data, user, locale, options } = input;
+    const unsubscribeUrl = policy.required
+      ? undefined
+      : this.#unsubscribe?.url({ user, kind: kindName, channel });
+    const content = await this.#renderer.render({
+      kind: kindName,
+      channel,
+      fields: options.templates?.[channel] ?? fieldsOf(kind, channel, locale),
+      data: unsubscribeUrl === undefined ? data : { ...data, unsubscribe_url: unsubscribeUrl },
     });
+    return channel === 'email' && unsubscribeUrl !== undefined ? { ...content, unsubscribeUrl } : content;
   }
 
   /** Undefined: now. Urgent kinds pass quiet hours. */
   async #runAfter(
     policy: KindPolicy,
-    person: Person,
+    person: Person | undefined,
     sendAt: number | undefined,
   ): Promise<number | undefined> {
-    if (policy.priority === 'urgent' || person.quiet === undefined) return sendAt;
+    if (policy.priority === 'urgent' || person?.quiet === undefined) return sendAt;
     const from = sendAt ?? this.#settings.clock.storeNow() ?? this.#settings.clock.now();
     const end = await nextQuietEnd({ at: from, timeZone: person.timeZone, quiet: person.quiet });
     return end ?? sendAt;
@@ -211,11 +236,8 @@ export class Door {
   }
 
   /** What waits of the same user and purpose is out of date now. */
-  async #supersede(
-    on: Queryable,
-    { id, user, kind, purpose }: NewNotification,
-    now: number | undefined,
-  ): Promise<void> {
+  async #supersede(on: Queryable, notification: NewNotification, now: number | undefined): Promise<void> {
+    const { id, user, kind, purpose } = notification;
     if (purpose === undefined) return;
     await this.#settings.store.suppressWaiting(on, {
       selection: { user, kind, purpose, exceptNotification: id },
@@ -233,7 +255,9 @@ export class Door {
         const delayMs = Math.max(0, (runAfter ?? now) - now);
         const message = wakeUp({ id, kind, priority: policy.priority, runAfter: now + delayMs, delayMs });
         const queue = queueOf(this.#settings, route);
-        byQueue.set(queue, [...(byQueue.get(queue) ?? []), message]);
+        const messages = byQueue.get(queue);
+        if (messages === undefined) byQueue.set(queue, [message]);
+        else messages.push(message);
       }
     }
     for (const [queue, messages] of byQueue) {
@@ -245,90 +269,43 @@ export class Door {
   async #known(on: Queryable, { notification, hashed }: Prepared): Promise<SendOutcome> {
     const { user, kind, key } = notification;
     const known = await this.#settings.store.known(on, { user, kind, key });
-    if (!known)
-      throw notifyError(
-        'notification-unknown',
-        'the notification of this key has just been forgotten; send again',
-      );
-    const conflict = known.salt !== undefined && contentHash(known.salt, hashed) !== known.contentHash;
-    return knownOutcome(known, conflict ? 'conflict' : 'duplicate');
+    if (!known) {
+      const text = 'the notification of this key has been forgotten this moment; send again';
+      throw notifyError('notification-unknown', text);
+    }
+    const { id, salt, deliveries } = known;
+    const duplicate = salt === undefined || contentHash(salt, hashed) === known.contentHash;
+    const state = leastAdvanced(deliveries);
+    return { kind: duplicate ? 'duplicate' : 'conflict', id, duplicate, state, deliveries };
+  }
+
+  #count(kind: string, { kind: outcome, deliveries }: SendOutcome): void {
+    this.#metrics.add('headgate_notify_sends_total', { kind, outcome });
+    if (outcome !== 'accepted') return;
+    for (const { channel } of deliveries)
+      this.#metrics.add('headgate_notify_deliveries_total', { kind, channel });
   }
 }
 
-function acceptedOutcome({ notification, deliveries }: Prepared): SendOutcome {
+/** The text of a channel in a language: the exact locale, the language, the kind's own. */
+function fieldsOf(kind: AnyKind, channel: Channel, locale: string | undefined): TemplateFields {
+  const language = locale?.split('-')[0];
+  return (
+    (locale === undefined ? undefined : kind.locales?.[locale]?.[channel]) ??
+    (language === undefined ? undefined : kind.locales?.[language]?.[channel]) ??
+    kind.templates?.[channel] ??
+    {}
+  );
+}
+
+function acceptedOutcome({ notification: { id }, deliveries }: Prepared): SendOutcome {
   const summaries = deliveries.map(
-    ({ id, destination: { channel, address }, suppressed }): DeliverySummary => ({
-      id,
+    ({ id: delivery, destination: { channel, address }, suppressed }): DeliverySummary => ({
+      id: delivery,
       channel,
       address,
       state: suppressed === undefined ? 'waiting' : 'suppressed',
     }),
   );
-  return {
-    kind: 'accepted',
-    id: notification.id,
-    duplicate: false,
-    state: leastAdvanced(summaries),
-    deliveries: summaries,
-  };
-}
-
-function knownOutcome({ id, deliveries }: KnownNotification, kind: 'duplicate' | 'conflict'): SendOutcome {
-  return { kind, id, duplicate: kind === 'duplicate', state: leastAdvanced(deliveries), deliveries };
-}
-
-/** Of several deliveries, the state that has got least far. */
-export function leastAdvanced(deliveries: readonly DeliverySummary[]): DeliverySummary['state'] {
-  return deliveries.reduce<DeliverySummary['state']>(
-    (least, { state }) => (stateOrder[state] < stateOrder[least] ? state : least),
-    'sent',
-  );
-}
-
-function parseData(kindName: string, kind: AnyKind, data: unknown): JsonObject {
-  if (typeof data !== 'object' || data === null || Array.isArray(data))
-    throw invalidInput('data', Array.isArray(data) ? 'an array' : typeof data, 'a JSON object');
-  if (kind.data === undefined) return data as JsonObject;
-  try {
-    return kind.data(data) as JsonObject;
-  } catch (cause) {
-    // The value itself stays out: it may be a code.
-    throw invalidInput(
-      'data',
-      `data that the check of ${kindName} refused`,
-      cause instanceof Error ? cause.message : 'other data',
-    );
-  }
-}
-
-type Target = Destination & { readonly suppressed?: string | undefined };
-
-/** The user's destinations on the channels of the kind; a channel without one is said so, and not passed over. */
-function registered(kind: AnyKind, user: string, person: Person): Target[] {
-  return kind.channels.flatMap((channel): Target[] => {
-    if (channel === 'inbox') return [{ channel, address: user }];
-    const known = person.destinations.filter((destination) => destination.channel === channel);
-    const live = known.filter(({ retired }) => retired === undefined);
-    if (live.length > 0)
-      return live.map(({ address, details }) => ({ channel, address, ...(details && { details }) }));
-    const last = known.at(-1);
-    if (last === undefined) return [{ channel, address: 'none', suppressed: 'no destination' }];
-    return [{ channel, address: last.address, suppressed: `destination retired: ${last.retired}` }];
-  });
-}
-
-function parseUnlessMissing(field: string, destination: Target): Partial<Destination> {
-  return destination.suppressed === undefined ? parseDestination(field, destination) : {};
-}
-
-function parseSendAt(sendAt: number | Date | undefined): number | undefined {
-  if (sendAt === undefined) return undefined;
-  const at = sendAt instanceof Date ? sendAt.getTime() : sendAt;
-  if (!Number.isSafeInteger(at) || at < 0)
-    throw invalidInput('sendAt', sendAt, 'a time in unix milliseconds or a Date');
-  return at;
-}
-
-function bindMetrics({ metrics }: NotifySettings) {
-  return metrics(notifyMetrics);
+  return { kind: 'accepted', id, duplicate: false, state: leastAdvanced(summaries), deliveries: summaries };
 }

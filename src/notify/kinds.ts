@@ -64,6 +64,8 @@ export interface KindDefinition<Data = JsonObject> {
   readonly data?: (input: unknown) => Data;
   /** A newer notification of the same user and purpose takes the place of those that wait. */
   readonly purpose?: (data: Data) => string;
+  /** Events that `digest` collects for so long become one notification of their own text. */
+  readonly digest?: { readonly window: Duration; readonly templates: Templates };
   /** Text of each channel; {@link Templates}. A webhook without one gets the data itself. */
   readonly templates?: Templates;
   /** The same for other languages; a channel that a locale leaves out falls back to `templates`. */

@@ -48,6 +48,14 @@ export const stateOrder: Readonly<Record<DeliveryState, number>> = {
   sent: 4,
 };
 
+/** Of several deliveries, the state that has got least far. */
+export function leastAdvanced(deliveries: readonly { readonly state: DeliveryState }[]): DeliveryState {
+  return deliveries.reduce<DeliveryState>(
+    (least, { state }) => (stateOrder[state] < stateOrder[least] ? state : least),
+    'sent',
+  );
+}
+
 /** What the provider reported after it took the message; only moves forward. */
 export const receiptStatuses = ['none', 'queued', 'sent', 'undelivered', 'delivered'] as const;
 export type ReceiptStatus = (typeof receiptStatuses)[number];

@@ -4,9 +4,12 @@
  */
 import type { Queryable } from '../database/index.js';
 import type { Component } from '../lifecycle.js';
+import { createCampaigns, type Campaigns } from './campaigns.js';
 import { Deliverer } from './deliver.js';
+import { createDigests, type Digests } from './digests.js';
 import { Door, type SendOptions } from './door.js';
 import { notifyError } from './errors.js';
+import { createInbox, type Inbox } from './inbox.js';
 import { Kinds } from './kinds-in-force.js';
 import { policyOf, type AnyKind, type DataOf, type KindPolicy, type KindTable } from './kinds.js';
 import { notifyMetrics } from './metrics.js';
@@ -14,7 +17,6 @@ import type {
   Channel,
   Content,
   Delivery,
-  Destination,
   JsonObject,
   Ledger,
   Notification,
@@ -22,12 +24,13 @@ import type {
   SendRequest,
 } from './notification.js';
 import { resolveOptions, type NotifyOptions, type NotifySettings } from './options.js';
-import { parseDestination, parseLine } from './destination.js';
+import { createPeople, type People } from './people.js';
 import type { Receipt, ReceiptRequest } from './provider.js';
 import { RateLimiter } from './rate.js';
 import { ProviderSelection } from './selection.js';
 import { createSweep } from './sweep.js';
 import { createRenderer } from './templates.js';
+import { createUnsubscribe } from './unsubscribe.js';
 import { createNotifyWorker, type NotifyWorkerOptions } from './worker.js';
 
 export interface ProviderStatus {
@@ -81,11 +84,14 @@ export interface Notify<Table extends KindTable = KindTable> extends Component {
   /** An operator's change, obeyed by every worker within seconds and kept over restarts. */
   changeKind(name: string, change: Partial<AnyKind>): Promise<KindPolicy>;
 
-  /** Registers where a user can be reached; a renewed registration revives a retired one. */
-  putDestination(user: string, destination: Destination): Promise<void>;
-  deleteDestination(user: string, destination: Pick<Destination, 'channel' | 'address'>): Promise<boolean>;
-  /** Puts an address on the suppression list: bounced, complained, opted out. */
-  retire(destination: Pick<Destination, 'channel' | 'address'>, reason: string): Promise<void>;
+  /** Where users can be reached, what they want, quiet hours, unsubscribe, erasure. */
+  readonly people: People;
+  /** Events of a window as one message. */
+  readonly digests: Digests;
+  /** One kind to a stream of recipients. */
+  readonly campaigns: Campaigns;
+  /** What users have in their in-app inbox. */
+  readonly inbox: Inbox;
 
   /** A provider's own request to us. Answer its `status`: never an error for what we do not know. */
   receive(
@@ -105,13 +111,23 @@ class Engine implements Notify {
   readonly #settings: NotifySettings;
   readonly #kinds: Kinds;
   readonly #door: Door;
-  readonly #renderer = createRenderer();
   readonly #metrics;
+  readonly people: People;
+  readonly digests: Digests;
+  readonly campaigns: Campaigns;
+  readonly inbox: Inbox;
 
   constructor(settings: NotifySettings) {
     this.#settings = settings;
     this.#kinds = new Kinds(settings);
-    this.#door = new Door(settings, this.#kinds, this.#renderer);
+    const kinds = this.#kinds;
+    const unsubscribe = settings.unsubscribe && createUnsubscribe(settings.unsubscribe);
+    const door = new Door(settings, { kinds, renderer: createRenderer(), unsubscribe });
+    this.#door = door;
+    this.people = createPeople(settings, { kinds, unsubscribe });
+    this.digests = createDigests(settings, { kinds, door });
+    this.campaigns = createCampaigns(settings, { kinds, door });
+    this.inbox = createInbox(settings);
     this.#metrics = settings.metrics(notifyMetrics);
   }
 
@@ -201,32 +217,6 @@ class Engine implements Notify {
     return policy;
   }
 
-  async putDestination(user: string, destination: Destination): Promise<void> {
-    const { store, database } = this.#settings;
-    await store.putDestination(database, {
-      user: parseLine('user', user, 200),
-      destination: parseDestination('destination', destination),
-      now: this.#now,
-    });
-  }
-
-  deleteDestination(
-    user: string,
-    { channel, address }: Pick<Destination, 'channel' | 'address'>,
-  ): Promise<boolean> {
-    return this.#settings.store.deleteDestination(this.#settings.database, { user, channel, address });
-  }
-
-  async retire(destination: Pick<Destination, 'channel' | 'address'>, reason: string): Promise<void> {
-    const { channel, address } = destination;
-    await this.#settings.store.retire(this.#settings.database, {
-      channel,
-      address,
-      reason: parseLine('reason', reason, 200),
-      now: this.#now,
-    });
-  }
-
   async receive(name: string, request: ReceiptRequest): Promise<{ status: 200 | 401; matched: number }> {
     const provider = this.#settings.providers.find((one) => one.name === name);
     if (provider?.parseReceipts === undefined)
@@ -259,7 +249,7 @@ class Engine implements Notify {
       selection,
       limiter,
       deliverer: new Deliverer(settings, selection, limiter),
-      sweep: createSweep(settings),
+      sweep: createSweep(settings, [() => this.digests.closeDue()]),
       policies: async () => (await this.#kinds.all(settings.database)).values(),
       receive: async (provider, receipt) => void (await this.#take(provider, receipt)),
     });

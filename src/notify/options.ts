@@ -5,10 +5,13 @@ import { invalidInput } from '../errors.js';
 import { silentLog, type Log } from '../log.js';
 import { noMetrics, type MetricsBackend } from '../metrics.js';
 import type { Queue } from '../queue/index.js';
+import { createDatabaseSignals, type Signals } from '../signals.js';
 import { policyOf, type KindPolicy, type KindTable } from './kinds.js';
 import { routeOf, type PushPlatform } from './notification.js';
+import { inboxProviderOf } from './inbox.js';
 import type { Provider } from './provider.js';
 import type { BreakerLimits, NotifyStore } from './store.js';
+import type { UnsubscribeOptions } from './unsubscribe.js';
 
 export interface NotifyTimings {
   /** Total time of one attempt where the provider sets none. Default 10,000 ms. */
@@ -65,6 +68,10 @@ export interface NotifyOptions<Kinds extends KindTable = KindTable> {
    * `unanswered` (5) calls in a row; for `coolDownMs` (30,000), then one call probes it.
    */
   readonly breaker?: Partial<BreakerLimits>;
+  /** Puts one-click unsubscribe links into e-mails of kinds that are not required. Default: none. */
+  readonly unsubscribe?: UnsubscribeOptions;
+  /** Tells other processes of changed inboxes. Default: over the database. */
+  readonly signals?: Signals;
   readonly log?: Log;
   readonly metrics?: MetricsBackend;
   readonly clock?: Clock;
@@ -82,6 +89,8 @@ export interface NotifySettings {
   readonly queuePrefix: string;
   readonly timings: NotifyTimings;
   readonly breaker: BreakerLimits;
+  readonly unsubscribe: UnsubscribeOptions | undefined;
+  readonly signals: Signals;
   readonly log: Log;
   readonly metrics: MetricsBackend;
   readonly clock: Clock;
@@ -119,22 +128,39 @@ export function resolveOptions(options: NotifyOptions): NotifySettings {
     if (!(perSecond > 0 && reserved >= 0 && reserved < perSecond))
       throw invalidInput(`${name}.rate`, rate, 'perSecond above 0, and reserved below it');
   }
+  const signals = options.signals ?? createDatabaseSignals(options.database);
+  const inbox = inboxProviderOf({
+    store: options.store,
+    database: options.database,
+    clock: options.clock ?? systemClock,
+    signals,
+  });
   return Object.freeze({
     database: options.database,
     store: options.store,
     queue: options.queue,
     kinds: options.kinds,
     policies,
-    providers: options.providers,
+    providers: [...options.providers, inbox],
     poolSlots: wholeNumber('poolSlots', options.poolSlots ?? 1_200, 1, 1_000_000),
     queuePrefix: options.queuePrefix ?? 'notify',
     timings: Object.freeze(timings),
     breaker: Object.freeze({ ...breakerDefault, ...options.breaker }),
+    unsubscribe: parseUnsubscribe(options.unsubscribe),
+    signals,
     log: options.log ?? silentLog,
     metrics: options.metrics ?? noMetrics,
     clock: options.clock ?? systemClock,
     random: options.random ?? Math.random,
   });
+}
+
+function parseUnsubscribe(options: UnsubscribeOptions | undefined): UnsubscribeOptions | undefined {
+  if (options === undefined) return undefined;
+  if (!URL.canParse(options.url)) throw invalidInput('unsubscribe.url', options.url, 'a URL');
+  if (options.secret.length < 16)
+    throw invalidInput('unsubscribe.secret', 'a short one', 'at least 16 characters');
+  return options;
 }
 
 /** The route of what a provider takes. */

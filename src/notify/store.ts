@@ -19,6 +19,7 @@ import type {
   Notification,
   ReceiptStatus,
 } from './notification.js';
+import type { CampaignStore, DigestStore, InboxStore, PersonStore, PreferenceStore } from './people-store.js';
 import type { AttemptOutcome, Receipt } from './provider.js';
 
 export type Now = number | undefined;
@@ -141,41 +142,6 @@ export interface WaitingSelection {
   readonly purpose?: string | undefined;
   /** Left alone. */
   readonly exceptNotification?: string | undefined;
-}
-
-/** What is known of a user when something is to be sent. */
-export interface Person {
-  readonly locale: string | undefined;
-  readonly timeZone: string | undefined;
-  /** Local minutes of the day. */
-  readonly quiet: { readonly from: number; readonly until: number } | undefined;
-  readonly destinations: readonly RegisteredDestination[];
-}
-
-export interface RegisteredDestination extends Destination {
-  readonly registeredAt: number;
-  /** Why it is not called any more. */
-  readonly retired: string | undefined;
-}
-
-export interface PersonStore {
-  person(on: Queryable, user: string): Promise<Person>;
-  putUser(
-    on: Queryable,
-    input: {
-      user: string;
-      locale: string | undefined;
-      timeZone: string | undefined;
-      quiet: { from: number; until: number } | undefined;
-      now: Now;
-    },
-  ): Promise<void>;
-  putDestination(on: Queryable, input: { user: string; destination: Destination; now: Now }): Promise<void>;
-  deleteDestination(
-    on: Queryable,
-    input: { user: string; channel: string; address: string },
-  ): Promise<boolean>;
-  retire(on: Queryable, input: { channel: string; address: string; reason: string; now: Now }): Promise<void>;
 }
 
 export interface DeliverStore {
@@ -326,6 +292,10 @@ export interface NotifyStore
     KindStore,
     DoorStore,
     PersonStore,
+    PreferenceStore,
+    DigestStore,
+    CampaignStore,
+    InboxStore,
     DeliverStore,
     ProviderStore,
     ReceiptStore,

@@ -90,6 +90,7 @@ export async function openWorld<Table extends KindTable = TestKinds>(input: {
   readonly providers: readonly Provider[];
   readonly kinds?: Table;
   readonly timings?: Partial<NotifyTimings>;
+  readonly unsubscribe?: NonNullable<Parameters<typeof createNotify>[0]['unsubscribe']>;
   readonly breaker?: NonNullable<Parameters<typeof createNotify>[0]['breaker']>;
   readonly log?: Log;
   readonly suffix?: string;
@@ -112,6 +113,7 @@ export async function openWorld<Table extends KindTable = TestKinds>(input: {
     providers: input.providers,
     timings: { ...shortTimings, ...input.timings },
     ...(log && { log }),
+    ...(input.unsubscribe && { unsubscribe: input.unsubscribe }),
     ...(input.breaker && { breaker: input.breaker }),
     ...clock,
   });

@@ -5,11 +5,15 @@
 import { type Database, migrate, quoteSchema } from '../../database/index.js';
 import type { Log } from '../../log.js';
 import type { NotifyStore } from '../store.js';
+import { campaignOperations } from './operations/campaigns.js';
 import { claim } from './operations/claim.js';
+import { digestOperations } from './operations/digests.js';
 import { doorOperations } from './operations/door.js';
 import { hold } from './operations/hold.js';
+import { inboxOperations } from './operations/inbox.js';
 import { kindOperations } from './operations/kinds.js';
 import { personOperations } from './operations/person.js';
+import { preferenceOperations } from './operations/preferences.js';
 import { providerOperations } from './operations/providers.js';
 import { purge } from './operations/purge.js';
 import { readOperations } from './operations/read.js';
@@ -33,6 +37,10 @@ export function createPostgresNotifyStore(options: PostgresNotifyStoreOptions): 
     ...kindOperations(schema),
     ...doorOperations(schema),
     ...personOperations(schema),
+    ...preferenceOperations(schema),
+    ...digestOperations(schema),
+    ...campaignOperations(schema),
+    ...inboxOperations(schema),
     ...providerOperations(schema),
     ...receiptOperations(schema),
     ...readOperations(schema),

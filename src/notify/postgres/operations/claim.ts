@@ -6,6 +6,7 @@ import type { Queryable } from '../../../database/index.js';
 import type { JsonObject, Channel, Content, DeliveryState } from '../../notification.js';
 import type { Priority } from '../../kinds.js';
 import type { Claim, Now } from '../../store.js';
+import { isEnabled } from '../preference-sql.js';
 import { nowSql } from '../time.js';
 
 interface ClaimRow extends Record<string, unknown> {
@@ -59,35 +60,30 @@ export function claim(schema: string) {
       from ${schema}.deliveries d join ${schema}.kinds k on k.name = d.kind
       left join ${schema}.users u on u.user_id = d.user_id cross join clock
       where d.id = $1 for update of d),
-    judged as materialized (
+    asked as materialized (
       select h.*, case
-          when h.state not in ('waiting', 'sending') then 'ended'
-          when h.state = 'sending' then 'later'
-          when h.expires_at <= h.now then 'expired'
-          when h.run_after > h.now then 'later'
-          when h.content is null then 'suppressed'
-          when exists (select 1 from ${schema}.campaigns c where c.id = h.campaign and c.state = 'canceled') then 'suppressed'
-          when exists (select 1 from ${schema}.campaigns c where c.id = h.campaign and c.state = 'paused') then 'later'
-          when not h.required and not coalesce((
-            select p.enabled from ${schema}.preferences p
-            where p.user_id = h.user_id and p.kind in (h.kind, '*') and p.channel in (h.channel, '*')
-            order by p.kind <> '*' desc, p.channel <> '*' desc limit 1), true) then 'suppressed'
-          when exists (
-            select 1 from ${schema}.retired r where r.channel = h.channel and r.address = h.address and not exists (
+          when h.state <> 'waiting' or h.run_after > h.now then null
+          when h.content is null then 'no content'
+          when exists (select 1 from ${schema}.campaigns c where c.id = h.campaign and c.state = 'canceled')
+            then 'campaign canceled'
+          when not h.required and not ${isEnabled(schema, 'h')} then 'switched off by the user'
+          else (
+            select 'destination retired: ' || r.reason from ${schema}.retired r
+            where r.channel = h.channel and r.address = h.address and not exists (
               select 1 from ${schema}.destinations x where x.user_id = h.user_id and x.channel = h.channel
-                and x.address = h.address and x.registered_at > r.at)) then 'suppressed'
-          else 'claimed' end as verdict
+                and x.address = h.address and x.registered_at > r.at)) end as against
       from held h),
     reasoned as materialized (
-      select j.*, case
-          when j.verdict = 'expired' then 'deadline passed'
-          when j.verdict <> 'suppressed' then null
-          when j.content is null then 'no content'
-          when exists (select 1 from ${schema}.campaigns c where c.id = j.campaign and c.state = 'canceled') then 'campaign canceled'
-          else coalesce((
-            select 'destination retired: ' || r.reason from ${schema}.retired r
-            where r.channel = j.channel and r.address = j.address), 'switched off by the user') end as reason
-      from judged j),
+      select a.*, case when a.state = 'waiting' and a.expires_at <= a.now then 'deadline passed' else a.against end as reason,
+        case
+          when a.state not in ('waiting', 'sending') then 'ended'
+          when a.state = 'sending' then 'later'
+          when a.expires_at <= a.now then 'expired'
+          when a.run_after > a.now then 'later'
+          when a.against is not null then 'suppressed'
+          when exists (select 1 from ${schema}.campaigns c where c.id = a.campaign and c.state = 'paused') then 'later'
+          else 'claimed' end as verdict
+      from asked a),
     moved as (
       update ${schema}.deliveries d set
         state = case r.verdict when 'claimed' then 'sending' else r.verdict end,

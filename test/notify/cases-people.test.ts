@@ -1,0 +1,311 @@
+/** Preferences, unsubscribe, quiet hours, digests, campaigns and the inbox, on each kind of database. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Database } from '../../src/database/index.js';
+import { defineKinds, type Recipient } from '../../src/notify/index.js';
+import type { Component } from '../../src/lifecycle.js';
+import { testDatabases } from '../database/test-databases.js';
+import { addsUp, kinds, openWorld, programmableProvider, until, untilEnded, type World } from './world.js';
+
+const peopleKinds = defineKinds({
+  ...kinds,
+  code: { ...kinds.otp, purpose: () => 'login', required: true },
+  follow: {
+    delivery: 'at-least-once',
+    channels: ['inbox'],
+    digest: {
+      window: '300ms',
+      templates: {
+        inbox: { title: '{{ count }} new', body: '{% for e in events %}{{ e.who }} {% endfor %}' },
+      },
+    },
+    templates: { inbox: { title: 'New follower', body: '{{ who }}' } },
+  },
+});
+
+describe.each(testDatabases().slice(0, 2))('people on $name', (testDatabase) => {
+  let database: Database;
+  let world: World<typeof peopleKinds>;
+  let worker: Component;
+  const email = programmableProvider('email');
+  const sms = programmableProvider('sms');
+  const push = programmableProvider('push', { platform: 'fcm' });
+  const unsubscribe = { url: 'https://us.example.test/unsubscribe', secret: 'a secret of 16 or more' };
+  const tomorrow = () => Date.now() + 86_400_000;
+
+  beforeAll(async () => {
+    database = await testDatabase.open({ ...(testDatabase.hasSessions && { poolMax: 10 }) });
+    world = await openWorld({ database, providers: [email, sms, push], kinds: peopleKinds, unsubscribe });
+    worker = world.notify.worker({ slots: 20 });
+    await worker.start();
+  });
+  afterAll(async () => {
+    await worker.stop();
+    await world.stop();
+    await database.close();
+  });
+
+  const stateOf = async (id: string) => (await world.notify.delivery(id))?.state;
+
+  it('N28: an opt-out ends what waits, and later ones make no call', async () => {
+    const to = [{ channel: 'email', address: 'n28@example.test' } as const];
+    const promo = { user: 'n28', data: { what: 'x' }, to };
+    const waiting = [];
+    for (let index = 0; index < 20; index += 1) {
+      waiting.push(await world.notify.send('promo', { ...promo, key: `w${index}`, sendAt: tomorrow() }));
+    }
+    const { suppressed } = await world.notify.people.prefer('n28', {
+      kind: 'promo',
+      channel: 'email',
+      enabled: false,
+    });
+    expect(suppressed).toHaveLength(20);
+    const later = await world.notify.send('promo', { ...promo, key: 'later' });
+    await untilEnded(world.notify, [later.deliveries[0]!.id]);
+    for (const { deliveries } of [...waiting, later]) {
+      expect(await world.notify.delivery(deliveries[0]!.id)).toMatchObject({
+        state: 'suppressed',
+        reason: 'switched off by the user',
+      });
+    }
+    expect(email.calls('n28@example.test')).toHaveLength(0);
+  });
+
+  it('N29: the table of kind and channel holds, the most specific wish decides, a required kind says so', async () => {
+    const { people } = world.notify;
+    await people.prefer('n29', { kind: '*', channel: 'email', enabled: false });
+    await people.prefer('n29', { kind: 'promo', channel: 'push', enabled: false });
+    await people.prefer('n29', { kind: 'order', channel: 'email', enabled: true });
+    const table = await people.preferences('n29');
+    const off = table.filter(({ enabled }) => !enabled).map(({ kind, channel }) => `${kind} ${channel}`);
+    expect(off).toEqual(['follow email', 'promo email', 'promo push']);
+    await expect(people.prefer('n29', { kind: 'otp', channel: 'sms', enabled: false })).rejects.toMatchObject(
+      { code: 'kind-required' },
+    );
+    const states: string[] = [];
+    for (const kind of ['promo', 'order'] as const) {
+      for (const destination of [
+        { channel: 'email', address: `${kind}-n29@example.test` },
+        { channel: 'push', address: `${kind}-n29`, details: { platform: 'fcm' } },
+      ] as const) {
+        const { deliveries } = await world.notify.send(kind, {
+          user: 'n29',
+          key: destination.channel,
+          data: { what: 'x', number: 1 },
+          to: [destination],
+        });
+        await untilEnded(world.notify, [deliveries[0]!.id]);
+        states.push(`${kind} ${destination.channel} ${await stateOf(deliveries[0]!.id)}`);
+      }
+    }
+    expect(states).toEqual([
+      'promo email suppressed',
+      'promo push suppressed',
+      'order email sent',
+      'order push sent',
+    ]);
+  });
+
+  it('the one-click link of an e-mail switches its kind and channel off; a forged one does nothing', async () => {
+    const to = [{ channel: 'email', address: 'click@example.test' } as const];
+    const { deliveries } = await world.notify.send('promo', {
+      user: 'click',
+      key: 'k',
+      data: { what: 'x' },
+      to,
+    });
+    await untilEnded(world.notify, [deliveries[0]!.id]);
+    const link = new URL(String(email.calls('click@example.test')[0]!.content['unsubscribeUrl']));
+    const token = link.searchParams.get('token') as string;
+    await expect(world.notify.people.unsubscribe(`${token}x`)).rejects.toMatchObject({
+      code: 'token-invalid',
+    });
+    expect(await world.notify.people.unsubscribe(token)).toEqual({
+      user: 'click',
+      kind: 'promo',
+      channel: 'email',
+    });
+    await world.notify.people.unsubscribe(token);
+    const after = await world.notify.send('promo', { user: 'click', key: 'k2', data: { what: 'x' }, to });
+    await untilEnded(world.notify, [after.deliveries[0]!.id]);
+    expect(await stateOf(after.deliveries[0]!.id)).toBe('suppressed');
+  });
+
+  it('N22: a newer code takes the place of those that wait', async () => {
+    const to = [{ channel: 'sms', address: '+41790000022' } as const];
+    const old = await world.notify.send('code', {
+      user: 'n22',
+      key: 'a',
+      data: { code: '1' },
+      to,
+      sendAt: tomorrow(),
+    });
+    const fresh = await world.notify.send('code', { user: 'n22', key: 'b', data: { code: '2' }, to });
+    await untilEnded(world.notify, [fresh.deliveries[0]!.id]);
+    expect(await world.notify.delivery(old.deliveries[0]!.id)).toMatchObject({
+      state: 'suppressed',
+      reason: 'superseded by a newer one',
+    });
+    expect(sms.calls('+41790000022').map(({ content }) => content['text'])).toEqual(['Your code is 2']);
+  });
+
+  it('quiet hours hold what is not urgent until they end, and urgent ones pass', async () => {
+    const minute = new Date().getUTCHours() * 60 + new Date().getUTCMinutes();
+    const time = (at: number) => {
+      const wrapped = (at + 1_440) % 1_440;
+      return `${String(Math.floor(wrapped / 60)).padStart(2, '0')}:${String(wrapped % 60).padStart(2, '0')}`;
+    };
+    const quietHours = { from: time(minute - 60), until: time(minute + 120) };
+    await world.notify.people.put('quiet', { timeZone: 'UTC', quietHours });
+    const promo = await world.notify.send('promo', {
+      user: 'quiet',
+      key: 'k',
+      data: { what: 'x' },
+      to: [{ channel: 'email', address: 'quiet@example.test' }],
+    });
+    const otp = await world.notify.send('otp', {
+      user: 'quiet',
+      key: 'k',
+      data: { code: '1' },
+      to: [{ channel: 'sms', address: '+41790000023' }],
+    });
+    await untilEnded(world.notify, [otp.deliveries[0]!.id]);
+    expect(await stateOf(otp.deliveries[0]!.id)).toBe('sent');
+    const held = (await world.notify.delivery(promo.deliveries[0]!.id))!;
+    expect(held.state).toBe('waiting');
+    expect(held.runAfter % 60_000).toBe(0);
+    expect(held.runAfter - Date.now()).toBeGreaterThan(118 * 60_000);
+    expect(held.expiresAt - held.runAfter).toBe(86_400_000);
+  });
+
+  it('N11, N13: 50 events at once make one digest with each of them once, also when they come twice', async () => {
+    const before = await world.notify.ledger({ kind: 'follow' });
+    const events = Array.from({ length: 50 }, (_, index) => ({
+      user: 'n11',
+      key: `event-${index}`,
+      data: { who: `u${index}` },
+      digestKey: 'follows',
+    }));
+    await Promise.all([...events, ...events].map((event) => world.notify.digests.add('follow', event)));
+    await until(async () => (await world.notify.inbox.unread('n11')) > 0);
+    const entries = await world.notify.inbox.list('n11');
+    expect(entries.map(({ title }) => title)).toEqual(['50 new']);
+    expect(entries[0]!.body.trim().split(' ').sort()).toEqual(events.map(({ data }) => data.who).sort());
+    expect(addsUp(await world.notify.ledger({ kind: 'follow' }), before.accepted + 51)).toBe(true);
+  });
+
+  it('N31: only digest keys that are equal as JSON merge, and nothing is lost', async () => {
+    const keys = ['a', 'A', '1', 1, null, undefined, ''];
+    for (const [index, digestKey] of keys.entries()) {
+      await world.notify.digests.add('follow', {
+        user: 'n31',
+        key: `e${index}`,
+        data: { who: `w${index}` },
+        digestKey,
+      });
+    }
+    await until(async () => (await world.notify.inbox.unread('n31')) === 6);
+    const bodies = (await world.notify.inbox.list('n31')).map(({ body }) => body.trim()).sort();
+    expect(bodies).toEqual(['w0', 'w1', 'w2', 'w3', 'w4 w5', 'w6']);
+  });
+
+  it('the inbox is live: unread counts as entries come and are read', async () => {
+    const ending = new AbortController();
+    const counts: number[] = [];
+    const reading = (async () => {
+      for await (const { unread } of world.notify.inbox.live({ user: 'live', signal: ending.signal })) {
+        counts.push(unread);
+        if (unread === 1) await world.notify.inbox.markRead('live');
+        if (counts.length === 3) ending.abort();
+      }
+    })();
+    await until(() => counts.length === 1);
+    await world.notify.send('order', {
+      user: 'live',
+      key: 'k',
+      data: { number: 1 },
+      to: [{ channel: 'inbox', address: 'live' }],
+    });
+    await reading;
+    expect(counts).toEqual([0, 1, 0]);
+    expect((await world.notify.inbox.list('live'))[0]).toMatchObject({ title: 'Order', body: '1' });
+  });
+
+  it('N37: a retired destination is not called and says why; registered again it lives again', async () => {
+    const destination = { channel: 'email', address: 'n37@example.test' } as const;
+    const { people } = world.notify;
+    await people.putDestination('n37', destination);
+    await people.retire(destination, 'bounced');
+    const send = async (key: string) => {
+      const { deliveries } = await world.notify.send('order', { user: 'n37', key, data: { number: 1 } });
+      await untilEnded(world.notify, [deliveries[0]!.id]);
+      return world.notify.delivery(deliveries[0]!.id);
+    };
+    expect(await send('1')).toMatchObject({ state: 'suppressed', reason: 'destination retired: bounced' });
+    await people.putDestination('n37', destination);
+    expect(await send('2')).toMatchObject({ state: 'sent' });
+    expect(email.calls('n37@example.test')).toHaveLength(1);
+  });
+
+  it('a campaign streamed twice, paused and resumed, sends each recipient one', async () => {
+    const { campaigns } = world.notify;
+    const recipients = Array.from(
+      { length: 120 },
+      (_, index): Recipient => ({
+        user: `c${index}`,
+        data: { what: 'x' },
+        to: [{ channel: 'push', address: `c-${index}`, details: { platform: 'fcm' } }],
+      }),
+    );
+    const stopped = new AbortController();
+    const first = campaigns.run({
+      id: 'spring',
+      kind: 'promo',
+      recipients,
+      batchSize: 20,
+      signal: stopped.signal,
+      onProgress: () => stopped.abort(new Error('stopped')),
+    });
+    await expect(first).rejects.toThrow('stopped');
+    expect(await campaigns.pause('spring')).toMatchObject({ state: 'paused', taken: 20 });
+    const second = campaigns.run({ id: 'spring', kind: 'promo', recipients, batchSize: 50 });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect((await campaigns.progress('spring')).taken).toBe(20);
+    await campaigns.resume('spring');
+    expect(await second).toMatchObject({ state: 'streamed', taken: 120 });
+    await until(async () => (await campaigns.progress('spring')).sent === 120, { boundMs: 30_000 });
+    expect(recipients.every(({ to }) => push.calls(to![0]!.address).length === 1)).toBe(true);
+  });
+
+  it('a canceled campaign ends what waits', async () => {
+    const { campaigns } = world.notify;
+    const recipients = Array.from(
+      { length: 30 },
+      (_, index): Recipient => ({
+        user: `x${index}`,
+        data: { what: 'x' },
+        to: [{ channel: 'push', address: `x-${index}`, details: { platform: 'fcm' } }],
+        sendAt: tomorrow(),
+      }),
+    );
+    await campaigns.run({ id: 'canceled', kind: 'promo', recipients });
+    expect(await campaigns.cancel('canceled')).toMatchObject({
+      state: 'canceled',
+      suppressed: 30,
+      waiting: 0,
+    });
+  });
+
+  it('an erased user leaves nothing but the suppression list', async () => {
+    const { notify } = world;
+    await notify.people.put('gone', { locale: 'de', timeZone: 'Europe/Berlin' });
+    await notify.people.putDestination('gone', { channel: 'email', address: 'gone@example.test' });
+    const { deliveries, id } = await notify.send('order', { user: 'gone', key: 'k', data: { number: 1 } });
+    await untilEnded(notify, [deliveries[0]!.id]);
+    await notify.people.erase('gone');
+    expect([await notify.get(id), await notify.people.get('gone')]).toEqual([undefined, undefined]);
+    for (const table of ['notifications', 'deliveries', 'destinations', 'users', 'inbox', 'preferences']) {
+      const { rows } = await database.query(`select 1 from ${world.schema}.${table} where user_id = 'gone'`);
+      expect(rows).toEqual([]);
+    }
+  });
+});
