@@ -3,16 +3,17 @@
  */
 import { systemClock, type Clock } from '../clock.js';
 import { groundError, invalidInput } from '../errors.js';
-import { randomToken, timeOrderedId } from '../ids.js';
+import { timeOrderedId } from '../ids.js';
 import { silentLog } from '../log.js';
-import { noMetrics, type MetricsBackend } from '../metrics.js';
+import { noMetrics } from '../metrics.js';
 import { eachByItself } from './batches.js';
+import { QueueCounters } from './counters.js';
 import { EventDispatcher, type EventListener } from './events.js';
 import { Housekeeping } from './housekeeping.js';
 import type { LeasedMessage, Message, MessageEvent, MessageState, Metadata, NewMessage } from './message.js';
-import { queueMetrics } from './metrics.js';
 import { parseLimits, type QueueLimits } from './options.js';
 import * as parse from './parse.js';
+import { leaseCalls } from './lease-calls.js';
 import type {
   CompleteLease,
   DequeueOptions,
@@ -20,18 +21,21 @@ import type {
   ListOptions,
   Queue,
   QueueOptions,
+  RecurOptions,
 } from './queue.js';
+import { RecurringMessages } from './recurring.js';
+import { waitForResult } from './results.js';
 import type {
   CancelOutcome,
   ChangeOutcome,
   DequeueRequest,
   Depth,
   EnqueueOutcome,
-  FollowUp,
   LeaseOutcome,
-  LeaseRef,
+  MessageToStore,
   QueueConfiguration,
   QueueStore,
+  Recurring,
   RequeueOutcome,
 } from './store.js';
 import { WaitingRoom } from './waiting.js';
@@ -40,10 +44,12 @@ export class StoreQueue implements Queue {
   readonly store: QueueStore;
   readonly #clock: Clock;
   readonly #limits: QueueLimits;
-  readonly #metrics: ReturnType<typeof bindMetrics>;
+  readonly #count: QueueCounters;
   readonly #waiting: WaitingRoom;
   readonly #housekeeping: Housekeeping;
   readonly #events: EventDispatcher;
+  readonly #leases: ReturnType<typeof leaseCalls>;
+  readonly #recurring: RecurringMessages;
   #unsubscribe: (() => void) | undefined;
   #stopped = false;
 
@@ -51,20 +57,34 @@ export class StoreQueue implements Queue {
     this.store = store;
     this.#clock = clock;
     this.#limits = parseLimits(limits);
-    this.#metrics = bindMetrics(metrics);
+    this.#count = new QueueCounters(metrics);
     const { pollMs, eventsMax } = this.#limits;
     const storeNow = () => clock.storeNow();
     this.#waiting = new WaitingRoom({ store, log, pollMs, storeNow });
+    this.#recurring = new RecurringMessages({ store, log, storeNow });
+    this.#leases = leaseCalls({
+      store,
+      limits: this.#limits,
+      storeNow,
+      parseMessage: this.#parseMessage,
+      count: (queue, operation, outcomes) => this.#count.settled(queue, operation, outcomes),
+    });
     this.#housekeeping = new Housekeeping({
-      step: () => store.housekeep({ now: storeNow() }),
+      step: () => this.#housekeep(),
       log,
       pollMs,
-      onMoved: (moved) => this.#metrics.add('headgate_queue_housekeeping_moved_total', {}, moved),
-      onFailure: () => this.#metrics.add('headgate_queue_housekeeping_failures_total', {}),
+      onMoved: (moved) => this.#count.moved(moved),
+      onFailure: () => this.#count.housekeepingFailed(),
     });
-    const onDropped = (count: number) => this.#metrics.add('headgate_queue_events_dropped_total', {}, count);
-    this.#events = new EventDispatcher({ eventsMax, log, onDropped });
+    this.#events = new EventDispatcher({
+      eventsMax,
+      log,
+      onDropped: (count) => this.#count.eventsDropped(count),
+    });
   }
+
+  readonly #parseMessage = (message: NewMessage): MessageToStore =>
+    parse.parseMessage(message, () => timeOrderedId(this.#clock.now()), this.#limits.payloadBytesMax);
 
   async start(): Promise<void> {
     await this.store.start();
@@ -79,50 +99,40 @@ export class StoreQueue implements Queue {
     await this.store.stop(options);
   }
 
+  async #housekeep(): Promise<{ moved: number; nextDueMs: number | undefined }> {
+    const { moved, nextDueMs } = await this.store.housekeep({ now: this.#clock.storeNow() });
+    return { moved: moved + (await this.#recurring.tick()), nextDueMs };
+  }
+
   async enqueue(
     queueName: string,
     messages: readonly NewMessage[],
     options: EnqueueOptions = {},
   ): Promise<EnqueueOutcome[]> {
     const queue = parse.parseQueueName(queueName);
-    const newId = () => timeOrderedId(this.#clock.now());
-    const outcomes = await eachByItself<NewMessage, ReturnType<typeof parse.parseMessage>, EnqueueOutcome>({
+    const outcomes = await eachByItself<NewMessage, MessageToStore, EnqueueOutcome>({
       inputs: messages,
-      parse: (message) => parse.parseMessage(message, newId, this.#limits.payloadBytesMax),
+      parse: this.#parseMessage,
       refuse: (message, error) => ({ kind: 'refused', id: String(message?.id ?? ''), error }),
       send: (parsed) =>
         this.store.enqueue({ queue, messages: parsed, ...options, now: this.#clock.storeNow() }),
       stepMax: this.#limits.batchMax,
     });
     for (const message of messages) if (message?.delayMs) this.#housekeeping.dueIn(message.delayMs);
-    this.#countOutcomes(outcomes, (outcome, amount) => {
-      this.#metrics.add('headgate_queue_enqueued_total', { queue, outcome }, amount);
-    });
+    this.#count.enqueued(queue, outcomes);
     return outcomes;
   }
 
   async dequeue(queueName: string, options: DequeueOptions = {}): Promise<LeasedMessage[]> {
-    const request = this.#parseDequeue(queueName, options);
+    const parsed = parse.parseDequeue(queueName, options, this.#limits.batchMax);
+    const request: DequeueRequest = { ...parsed, now: this.#clock.storeNow() };
     const waitMs = options.waitMs === undefined ? 0 : parse.parseWaitMs(options.waitMs);
     const messages =
       waitMs === 0
         ? await this.store.dequeue(request)
         : await this.#dequeueWaiting(request, waitMs, options.signal);
-    this.#countDequeued(request.queue, messages);
+    this.#count.dequeued(request.queue, messages);
     return messages;
-  }
-
-  #parseDequeue(queueName: string, options: DequeueOptions): DequeueRequest {
-    const { count = 1, where = {}, leaseMs, requestId, worker } = options;
-    return {
-      queue: parse.parseQueueName(queueName),
-      count: parse.parseCount('count', count, this.#limits.batchMax),
-      where: parse.parseMetadata('where', where),
-      leaseMs: leaseMs === undefined ? undefined : parse.parseLeaseMs(leaseMs),
-      requestId: requestId === undefined ? randomToken() : parse.parseRequestId(requestId),
-      worker: worker === undefined ? undefined : parse.parseWorker(worker),
-      now: this.#clock.storeNow(),
-    };
   }
 
   /** Looks, waits for a reason to look again, and passes the wake-up on when it may have left something behind. */
@@ -150,87 +160,24 @@ export class StoreQueue implements Queue {
     }
   }
 
-  async extend(queueName: string, leases: Parameters<Queue['extend']>[1]): Promise<LeaseOutcome[]> {
-    return this.#settle('extend', queueName, leases, (lease) => ({
-      ...this.#parseLease(lease),
-      leaseMs: lease.leaseMs === undefined ? undefined : parse.parseLeaseMs(lease.leaseMs),
-    }));
+  extend(queueName: string, leases: Parameters<Queue['extend']>[1]): Promise<LeaseOutcome[]> {
+    return this.#leases.extend(queueName, leases);
   }
 
-  async complete(
+  complete(
     queueName: string,
     leases: readonly CompleteLease[],
-    options: { readonly transaction?: unknown } = {},
+    options?: { readonly transaction?: unknown },
   ): Promise<LeaseOutcome[]> {
-    const parseLease = (lease: CompleteLease) => ({
-      ...this.#parseLease(lease),
-      result:
-        lease.result === undefined
-          ? undefined
-          : parse.parseJson('result', lease.result, this.#limits.resultBytesMax),
-      ...(lease.followUps
-        ? { followUps: lease.followUps.map((followUp) => this.#parseFollowUp(followUp)) }
-        : {}),
-    });
-    return this.#settle('complete', queueName, leases, parseLease, options);
+    return this.#leases.complete(queueName, leases, options);
   }
 
-  async fail(queueName: string, leases: Parameters<Queue['fail']>[1]): Promise<LeaseOutcome[]> {
-    return this.#settle('fail', queueName, leases, (lease) => ({
-      ...this.#parseLease(lease),
-      error: parse.parseErrorText(lease.error),
-      retryDelayMs:
-        lease.retryDelayMs === undefined ? undefined : parse.parseDelayMs('retryDelayMs', lease.retryDelayMs),
-    }));
+  fail(queueName: string, leases: Parameters<Queue['fail']>[1]): Promise<LeaseOutcome[]> {
+    return this.#leases.fail(queueName, leases);
   }
 
-  async release(queueName: string, leases: Parameters<Queue['release']>[1]): Promise<LeaseOutcome[]> {
-    return this.#settle('release', queueName, leases, (lease) => ({
-      ...this.#parseLease(lease),
-      delayMs: lease.delayMs === undefined ? 0 : parse.parseDelayMs('delayMs', lease.delayMs),
-      refund: lease.refund !== false,
-    }));
-  }
-
-  #parseLease(lease: LeaseRef): LeaseRef {
-    return { id: parse.parseId(lease.id), leaseToken: parse.parseLeaseToken(lease.leaseToken) };
-  }
-
-  #parseFollowUp(followUp: NonNullable<CompleteLease['followUps']>[number]): FollowUp {
-    const newId = () => timeOrderedId(this.#clock.now());
-    return {
-      queue: parse.parseQueueName(followUp.queue),
-      messages: followUp.messages.map((message) =>
-        parse.parseMessage(message, newId, this.#limits.payloadBytesMax),
-      ),
-    };
-  }
-
-  async #settle<Operation extends 'extend' | 'complete' | 'fail' | 'release', Input extends LeaseRef>(
-    operation: Operation,
-    queueName: string,
-    leases: readonly Input[],
-    parseLease: (lease: Input) => Parameters<QueueStore[Operation]>[0]['leases'][number],
-    more: { readonly transaction?: unknown } = {},
-  ): Promise<LeaseOutcome[]> {
-    const queue = parse.parseQueueName(queueName);
-    type Send = (request: {
-      queue: string;
-      leases: readonly unknown[];
-      now: number | undefined;
-    }) => Promise<LeaseOutcome[]>;
-    const send = this.store[operation].bind(this.store) as unknown as Send;
-    const outcomes = await eachByItself<Input, unknown, LeaseOutcome>({
-      inputs: leases,
-      parse: parseLease,
-      refuse: (lease, error) => ({ kind: 'refused', id: String(lease?.id ?? ''), error }),
-      send: (parsed) => send({ queue, leases: parsed, now: this.#clock.storeNow(), ...more }),
-      stepMax: this.#limits.batchMax,
-    });
-    this.#countOutcomes(outcomes, (outcome, amount) => {
-      this.#metrics.add('headgate_queue_settled_total', { queue, operation, outcome }, amount);
-    });
-    return outcomes;
+  release(queueName: string, leases: Parameters<Queue['release']>[1]): Promise<LeaseOutcome[]> {
+    return this.#leases.release(queueName, leases);
   }
 
   async cancel(queueName: string, ids: readonly string[]): Promise<CancelOutcome[]> {
@@ -296,8 +243,8 @@ export class StoreQueue implements Queue {
   }
 
   async history(queueName: string, id: string): Promise<MessageEvent[]> {
-    const queue = parse.parseQueueName(queueName);
-    return this.store.history({ queue, id: parse.parseId(id), now: this.#clock.storeNow() });
+    const request = { queue: parse.parseQueueName(queueName), id: parse.parseId(id) };
+    return this.store.history({ ...request, now: this.#clock.storeNow() });
   }
 
   async result(
@@ -305,30 +252,13 @@ export class StoreQueue implements Queue {
     id: string,
     { waitMs = 30_000, signal }: { readonly waitMs?: number; readonly signal?: AbortSignal } = {},
   ): Promise<Message | undefined> {
-    const endsAtMs = this.#clock.monotonicMs() + parse.parseWaitMs(waitMs);
-    for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 2, this.#limits.pollMs)) {
-      const message = await this.get(queueName, id);
-      if (!message || message.finishedAt !== undefined) return message;
-      const leftMs = endsAtMs - this.#clock.monotonicMs();
-      if (leftMs <= 0 || signal?.aborted || this.#stopped) return undefined;
-      await this.#eventOf(message, Math.min(pauseMs, leftMs), signal);
-    }
-  }
-
-  /** Resolves at the next change of a message that this process makes, or after `ms`. */
-  #eventOf(message: Message, ms: number, signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', done);
-        unsubscribe();
-        resolve();
-      };
-      const timer = setTimeout(done, ms);
-      signal?.addEventListener('abort', done, { once: true });
-      const unsubscribe = this.onEvent((event) => {
-        if (event.id === message.id && event.queue === message.queue) done();
-      });
+    return waitForResult({
+      get: () => this.get(queueName, id),
+      onEvent: (listener) => this.onEvent(listener),
+      waitMs: parse.parseWaitMs(waitMs),
+      pollMs: this.#limits.pollMs,
+      isOver: () => signal?.aborted === true || this.#stopped,
+      signal,
     });
   }
 
@@ -348,8 +278,7 @@ export class StoreQueue implements Queue {
       where: parse.parseMetadata('where', where),
       now: this.#clock.storeNow(),
     });
-    if (Object.keys(where).length === 0)
-      this.#metrics.set('headgate_queue_lag_seconds', { queue }, (oldest?.ageMs ?? 0) / 1_000);
+    if (Object.keys(where).length === 0) this.#count.lag(queue, oldest?.ageMs ?? 0);
     return oldest;
   }
 
@@ -369,16 +298,32 @@ export class StoreQueue implements Queue {
     queueName: string,
     what: { readonly enqueue?: boolean; readonly dequeue?: boolean } = { dequeue: true },
   ): Promise<void> {
-    await this.configure(queueName, {
-      ...(what.enqueue ? { enqueueBlocked: true } : {}),
-      ...(what.dequeue ? { dequeueBlocked: true } : {}),
-    });
+    if (what.enqueue) await this.configure(queueName, { enqueueBlocked: true });
+    if (what.dequeue) await this.configure(queueName, { dequeueBlocked: true });
   }
 
   async resume(queueName: string): Promise<void> {
     await this.configure(queueName, { enqueueBlocked: false, dequeueBlocked: false });
     this.#waiting.hint(parse.parseQueueName(queueName));
   }
+
+  async recur(options: RecurOptions): Promise<{ next: number }> {
+    const message = this.#parseMessage({ ...options.message, id: 'tick' });
+    const { next } = await this.#recurring.put({
+      name: parse.parseRecurringName(options.name),
+      queue: parse.parseQueueName(options.queue),
+      cron: String(options.cron),
+      timeZone: options.timeZone ?? 'UTC',
+      message,
+    });
+    return { next };
+  }
+
+  async endRecurring(name: string): Promise<boolean> {
+    return this.#recurring.remove(parse.parseRecurringName(name));
+  }
+
+  recurring = (): Promise<Recurring[]> => this.#recurring.list();
 
   onEvent(listener: EventListener): () => void {
     if (this.#stopped) throw groundError('stopped', 'the queue has been stopped');
@@ -402,30 +347,4 @@ export class StoreQueue implements Queue {
     }
     return outcomes;
   }
-
-  #countDequeued(queue: string, messages: readonly LeasedMessage[]): void {
-    if (messages.length === 0) return this.#metrics.add('headgate_queue_empty_dequeues_total', { queue });
-    this.#metrics.add('headgate_queue_dequeued_total', { queue }, messages.length);
-    for (const { startedAt, visibleAt } of messages) {
-      this.#metrics.observe(
-        'headgate_queue_wait_seconds',
-        { queue },
-        Math.max(0, (startedAt ?? visibleAt) - visibleAt) / 1_000,
-      );
-    }
-  }
-
-  #countOutcomes(
-    outcomes: readonly { readonly kind: string; readonly created?: boolean }[],
-    count: (outcome: string, amount: number) => void,
-  ) {
-    const amounts = new Map<string, number>();
-    for (const { kind, created } of outcomes) {
-      const outcome = created === undefined ? kind : created ? 'created' : 'known';
-      amounts.set(outcome, (amounts.get(outcome) ?? 0) + 1);
-    }
-    for (const [outcome, amount] of amounts) count(outcome, amount);
-  }
 }
-
-const bindMetrics = (backend: MetricsBackend) => backend(queueMetrics);

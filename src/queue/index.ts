@@ -6,6 +6,7 @@ export type {
   ListOptions,
   Queue,
   QueueOptions,
+  RecurOptions,
 } from './queue.js';
 export { queueError, queueErrors } from './errors.js';
 export type { EventListener } from './events.js';

@@ -4,6 +4,7 @@
  * everywhere; JSON text carries them escaped and passes.
  */
 import { HeadgateError, invalidInput } from '../errors.js';
+import { randomToken } from '../ids.js';
 import { queueError } from './errors.js';
 import {
   allowedMoves,
@@ -12,7 +13,8 @@ import {
   type Metadata,
   type NewMessage,
 } from './message.js';
-import type { MessageChange, MessageToStore, QueueConfiguration } from './store.js';
+import type { DequeueOptions } from './queue.js';
+import type { DequeueRequest, MessageChange, MessageToStore, QueueConfiguration } from './store.js';
 
 /** A hundred years: longer delays and leases are a mistake in the unit. */
 const durationMsMax = 3_155_760_000_000;
@@ -232,3 +234,21 @@ export function parseState(value: unknown): MessageState {
 
 export const parseWorker = (value: unknown): string => parseText('worker', value, 1, 200);
 export const parseCursor = (value: unknown): string => parseText('after', value, 1, 1_024);
+
+export const parseRecurringName = (value: unknown): string => parseText('name', value, 1, 200);
+
+export function parseDequeue(
+  queueName: string,
+  options: DequeueOptions,
+  countMax: number,
+): Omit<DequeueRequest, 'now'> {
+  const { count = 1, where = {}, leaseMs, requestId, worker } = options;
+  return {
+    queue: parseQueueName(queueName),
+    count: parseCount('count', count, countMax),
+    where: parseMetadata('where', where),
+    leaseMs: optional(leaseMs, parseLeaseMs),
+    requestId: requestId === undefined ? randomToken() : parseRequestId(requestId),
+    worker: optional(worker, parseWorker),
+  };
+}

@@ -27,6 +27,7 @@ import type {
   LeaseRef,
   QueueConfiguration,
   QueueStore,
+  Recurring,
   RequeueOutcome,
 } from './store.js';
 
@@ -80,6 +81,18 @@ export interface CompleteLease extends LeaseRef {
   readonly result?: JsonValue | undefined;
   /** Enqueued in the same step: either the completion and all of these, or nothing. */
   readonly followUps?: readonly { readonly queue: string; readonly messages: readonly NewMessage[] }[];
+}
+
+export interface RecurOptions {
+  /** Sets the recurring message of this name; up to 200 bytes. */
+  readonly name: string;
+  readonly queue: string;
+  /** Five fields: minute, hour, day of month, month, day of week. */
+  readonly cron: string;
+  /** IANA name. Default `UTC`. A tick that a clock change skips comes at the end of the gap, one that it repeats comes once. */
+  readonly timeZone?: string;
+  /** Its id is made of the name and the tick. */
+  readonly message: Omit<NewMessage, 'id'>;
 }
 
 export interface Queue extends Component {
@@ -151,6 +164,15 @@ export interface Queue extends Component {
   /** Blocks enqueue, dequeue or both. Default: dequeue. */
   pause(queue: string, what?: { readonly enqueue?: boolean; readonly dequeue?: boolean }): Promise<void>;
   resume(queue: string): Promise<void>;
+
+  /**
+   * Enqueues a message at each tick of a cron expression, once however many processes run. `next` is the first tick, unix
+   * milliseconds. Repeating it with the same cron and time zone keeps the place.
+   */
+  recur(options: RecurOptions): Promise<{ next: number }>;
+  /** False when there was none of this name. */
+  endRecurring(name: string): Promise<boolean>;
+  recurring(): Promise<Recurring[]>;
 
   /** Calls `listener` with every change that this process makes; the answer ends it. Best effort, in order. */
   onEvent(listener: EventListener): () => void;

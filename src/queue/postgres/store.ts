@@ -4,7 +4,7 @@
  */
 import { type Database, migrate, quoteSchema } from '../../database/index.js';
 import { type Log, silentLog } from '../../log.js';
-import type { MessageEvent, MessageState } from '../message.js';
+import type { MessageEvent } from '../message.js';
 import type { EnqueueOutcome, LeaseOutcome, QueueConfiguration, QueueStore, Recurring } from '../store.js';
 import { prepareCompleteWithFollowUps } from './operations/complete-with-follow-ups.js';
 import { prepareConfigure } from './operations/configure.js';
@@ -17,6 +17,7 @@ import { prepareRead } from './operations/read.js';
 import { prepareRecurring } from './operations/recurring.js';
 import { prepareSettle, type Settled } from './operations/settle.js';
 import { prepareSettleAndDequeue } from './operations/settle-and-dequeue.js';
+import { ChangeEvents } from './change-events.js';
 import { transactionQueryable } from './transaction.js';
 import { Wake } from './wake.js';
 
@@ -60,7 +61,7 @@ class PostgresQueueStore implements QueueStore {
   readonly #log: Log;
   readonly #do: ReturnType<typeof prepareAll>;
   readonly #wake: Wake;
-  readonly #listeners = new Set<(events: readonly MessageEvent[]) => void>();
+  readonly #events: ChangeEvents;
   #starting: Promise<void> | undefined;
   #toldDamagedAtMs = Number.NEGATIVE_INFINITY;
   #maintainedAtMs = Number.NEGATIVE_INFINITY;
@@ -71,6 +72,7 @@ class PostgresQueueStore implements QueueStore {
     this.#log = log;
     this.#do = prepareAll(quoteSchema(schema));
     this.#wake = new Wake({ database, channel: schema, log });
+    this.#events = new ChangeEvents();
   }
 
   /** Brings the schema up to date. */
@@ -102,7 +104,7 @@ class PostgresQueueStore implements QueueStore {
     if (messages.length === 0) return [];
     const on = transaction === undefined ? this.#database : transactionQueryable(transaction);
     const channel = transaction !== undefined && wake ? this.#wake.channel : undefined;
-    const detail = this.#listeners.size > 0 && transaction === undefined;
+    const detail = this.#events.isHeard && transaction === undefined;
     const outcomes = await this.#enqueueUntilSettled((call) => this.#do.enqueue(on, call), {
       queue,
       messages,
@@ -115,7 +117,7 @@ class PostgresQueueStore implements QueueStore {
       outcomes.some((outcome) => outcome.kind === 'enqueued' && outcome.created)
     )
       this.#wake.hint(queue);
-    if (detail) this.#publishEnqueued(queue, messages, outcomes, now);
+    if (detail) this.#events.enqueued({ queue, messages, now }, outcomes);
     return outcomes.map(({ seq: _, ...outcome }) => outcome);
   }
 
@@ -137,7 +139,7 @@ class PostgresQueueStore implements QueueStore {
 
   async dequeue(request: Request<'dequeue'>) {
     const messages = await this.#do.dequeue(this.#database, request);
-    this.#publishDequeued(messages);
+    this.#events.dequeued(messages);
     return messages;
   }
 
@@ -163,7 +165,7 @@ class PostgresQueueStore implements QueueStore {
         : await this.#do.completeWithFollowUps.inTransactionOf(this.#database, call);
       outcomes.push(settled.outcome);
       if (given) continue;
-      this.#publishSettled(queue, [settled], now);
+      this.#tellSettled(queue, [settled], now);
       for (const name of wakes) this.#wake.hint(name);
     }
     return outcomes;
@@ -181,29 +183,15 @@ class PostgresQueueStore implements QueueStore {
 
   async settleAndDequeue(request: Request<'settleAndDequeue'>) {
     const { settled, messages } = await this.#do.settleAndDequeue(this.#database, request);
-    this.#publishSettled(request.queue, settled, request.now);
-    this.#publishDequeued(messages);
+    this.#tellSettled(request.queue, settled, request.now);
+    this.#events.dequeued(messages);
     return { completed: settled.map(({ outcome }) => outcome), messages };
   }
 
   async cancel(request: Request<'cancel'>) {
     const canceled = await this.#do.operate.cancel(this.#database, request);
-    this.#publish(() =>
-      canceled.flatMap(({ outcome: { id }, change }) =>
-        change
-          ? [
-              {
-                ...change,
-                queue: request.queue,
-                id,
-                to: 'canceled',
-                at: atOf(request.now),
-                incarnation: change.seq,
-              },
-            ]
-          : [],
-      ),
-    );
+    if (canceled.some(({ change }) => change?.from === 'running')) this.#wake.hint(request.queue);
+    this.#events.canceled(request, canceled);
     return canceled.map(({ outcome }) => outcome);
   }
 
@@ -244,8 +232,7 @@ class PostgresQueueStore implements QueueStore {
   }
 
   onEvents(listener: (events: readonly MessageEvent[]) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#events.subscribe(listener);
   }
 
   async putRecurring(recurring: Recurring): Promise<void> {
@@ -304,6 +291,12 @@ class PostgresQueueStore implements QueueStore {
     return { moved, nextDueMs };
   }
 
+  /** Outside a caller's transaction only: inside it nothing has happened yet. */
+  #tellSettled(queue: string, settled: readonly Settled[], now: number | undefined): void {
+    if (settled.some(({ frees }) => frees)) this.#wake.hint(queue);
+    this.#events.settled(queue, settled, now);
+  }
+
   /** Once a minute: the same messages are found at every step. */
   #tellDamaged(damaged: readonly string[]): void {
     if (damaged.length === 0 || performance.now() - this.#toldDamagedAtMs < 60_000) return;
@@ -336,91 +329,11 @@ class PostgresQueueStore implements QueueStore {
         settled[place] = (await settle([leases[place]!]))[0]!;
       }
     }
-    if (transaction === undefined) this.#publishSettled(queue, settled, now);
+    if (transaction === undefined) this.#tellSettled(queue, settled, now);
     return settled.map(({ outcome }) => outcome);
-  }
-
-  #publishSettled(queue: string, settled: readonly Settled[], now: number | undefined): void {
-    if (settled.some(({ outcome }) => outcome.kind === 'done' && outcome.state === 'pending'))
-      this.#wake.hint(queue);
-    this.#publish(() =>
-      settled.flatMap(({ outcome, change }) => {
-        if (outcome.kind !== 'done' || !change) return [];
-        const { id, version, state } = outcome;
-        return [
-          {
-            ...change,
-            queue,
-            id,
-            version,
-            from: 'running',
-            to: state,
-            at: atOf(now),
-            incarnation: change.seq,
-          },
-        ];
-      }),
-    );
-  }
-
-  #publishEnqueued(
-    queue: string,
-    messages: Request<'enqueue'>['messages'],
-    outcomes: readonly (EnqueueOutcome & { readonly seq?: string })[],
-    now: number | undefined,
-  ): void {
-    this.#publish(() =>
-      outcomes.flatMap((outcome, place) => {
-        if (outcome.kind !== 'enqueued' || outcome.seq === undefined) return [];
-        const { metadata } = messages[place]!;
-        const incarnation = outcome.seq;
-        return [
-          {
-            queue,
-            id: outcome.id,
-            version: 1,
-            from: undefined,
-            to: outcome.state,
-            at: atOf(now),
-            attempt: 0,
-            metadata,
-            incarnation,
-          },
-        ];
-      }),
-    );
-  }
-
-  #publishDequeued(messages: Awaited<ReturnType<QueueStore['dequeue']>>): void {
-    this.#publish(() =>
-      messages.map(({ queue, id, version, attempts, metadata, startedAt, leaseToken }) => {
-        const incarnation = leaseToken.slice(leaseToken.lastIndexOf('.') + 1);
-        const from: MessageState = 'pending';
-        return {
-          queue,
-          id,
-          version,
-          from,
-          to: 'running',
-          at: startedAt!,
-          attempt: attempts,
-          metadata,
-          incarnation,
-        };
-      }),
-    );
-  }
-
-  #publish(makeEvents: () => MessageEvent[]): void {
-    if (this.#listeners.size === 0) return;
-    const events = makeEvents();
-    if (events.length > 0) for (const listener of this.#listeners) listener(events);
   }
 }
 
 const busyPauseMsMax = 100;
 const maintainEveryMs = 30_000;
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** The moment an event is told with: the store's in tests, and near enough otherwise; the stored history is exact. */
-const atOf = (now: number | undefined): number => now ?? Date.now();

@@ -1,5 +1,6 @@
 -- What the holder of leases does with them. A lease is named by the message's seq and the lease text, both of which its
--- token holds; `lease || ''` keeps the planner from looking messages up by the lease, which a whole batch shares. Each function answers one row for each lease: kind is done, canceled, busy or lost.
+-- token holds; `lease || ''` keeps the planner from looking messages up by the lease, which a whole batch shares. Each function answers one row for each lease: kind is done (freed where that also
+-- frees an exclusivity value), canceled, busy or lost.
 
 create function {{schema}}.complete(
   p_queue text, p_seqs bigint[], p_leases text[], p_ids text[], p_results text[], p_now bigint
@@ -66,7 +67,7 @@ begin
   select array_agg(g.place::integer), array_agg(g.version + 1), array_agg(g.attempts), array_agg(g.metadata::text)
   into done, versions, spent, pairs from gone g;
 
-  return query select x.place, 'done', 3::smallint, x.version, x.attempts, x.metadata
+  return query select x.place, case when q.exclusive_key is null then 'done' else 'freed' end, 3::smallint, x.version, x.attempts, x.metadata
     from unnest(done, versions, spent, pairs) as x(place, version, attempts, metadata);
   if coalesce(cardinality(done), 0) < cardinality(p_seqs) then
     return query select * from {{schema}}.lost(q, t, p_seqs, p_leases, p_ids, done, 1::smallint);
@@ -180,11 +181,11 @@ begin
     ended := {{schema}}.finish(q, t, ending, 5::smallint, p_lease_end, errors);
   end if;
   return query
-    select x.place::integer, 'done', m.to_state, m.version, m.attempts, m.metadata::text
+    select x.place::integer, case when q.exclusive_key is null then 'done' else 'freed' end, m.to_state, m.version, m.attempts, m.metadata::text
     from unnest(p_seqs) with ordinality as x(seq, place) join unnest(ended) m on m.seq = x.seq
     where x.place = any (done)
     union all
-    select m.place, 'done', m.to_state, m.version, m.attempts, m.metadata::text
+    select m.place, case when q.exclusive_key is null then 'done' else 'freed' end, m.to_state, m.version, m.attempts, m.metadata::text
     from unnest(places, moves) as m(place, seq, priority, version, attempts, from_state, to_state, metadata, value, id);
   if coalesce(cardinality(done || places), 0) < cardinality(p_seqs) then
     return query select * from {{schema}}.lost(q, t, p_seqs, p_leases, p_ids, done || places, p_lease_end);

@@ -60,7 +60,7 @@ export function prepareCompleteWithFollowUps(schema: string) {
     } catch (error) {
       if (!(error instanceof FollowUpRefused)) throw error;
       const outcome: LeaseOutcome = { kind: 'refused', id: call.lease.id, error: error.error };
-      return { settled: { outcome, change: undefined }, wakes: [] };
+      return { settled: { outcome, frees: false, change: undefined }, wakes: [] };
     }
   };
 

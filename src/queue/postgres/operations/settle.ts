@@ -12,6 +12,8 @@ type Request<Operation extends 'extend' | 'complete' | 'fail' | 'release'> = Par
 /** An outcome, and of a change that was made now what its event needs. */
 export interface Settled {
   readonly outcome: LeaseOutcome;
+  /** Another message may be dequeueable now: this one again, or one of its exclusivity value. */
+  readonly frees: boolean;
   readonly change:
     | { readonly seq: string; readonly attempt: number; readonly metadata: Metadata }
     | undefined;
@@ -40,7 +42,7 @@ export class LeaseBatch<Lease extends LeaseRef> {
   readonly #settled: Settled[];
 
   constructor(leases: readonly Lease[]) {
-    this.#settled = leases.map(({ id }) => ({ outcome: { kind: 'lease-lost', id }, change: undefined }));
+    this.#settled = leases.map(({ id }) => lost(id));
     this.named = leases.flatMap((lease, place) => {
       const token = parseLeaseToken(lease.leaseToken);
       return token ? [{ lease, place, seq: token.seq, text: token.lease }] : [];
@@ -69,20 +71,21 @@ export class LeaseBatch<Lease extends LeaseRef> {
   }
 }
 
+const lost = (id: string): Settled => ({
+  outcome: { kind: 'lease-lost', id },
+  frees: false,
+  change: undefined,
+});
+
 function settledOf(id: string, seq: string, row: SettledRow): Settled {
-  if (row.kind === 'canceled' || row.kind === 'busy')
-    return { outcome: { kind: row.kind, id }, change: undefined };
-  if (row.kind !== 'done') return { outcome: { kind: 'lease-lost', id }, change: undefined };
+  if (row.kind === 'canceled' || row.kind === 'busy') return { ...lost(id), outcome: { kind: row.kind, id } };
+  if (row.kind !== 'done' && row.kind !== 'freed') return lost(id);
+  const state = stateOf(Number(row.state));
   const leaseUntil =
     row.lease_until === null || row.lease_until === undefined ? {} : { leaseUntil: Number(row.lease_until) };
   return {
-    outcome: {
-      kind: 'done',
-      id,
-      state: stateOf(Number(row.state)),
-      version: Number(row.version),
-      ...leaseUntil,
-    },
+    outcome: { kind: 'done', id, state, version: Number(row.version), ...leaseUntil },
+    frees: row.kind === 'freed' || state === 'pending',
     change:
       row.attempts === null
         ? undefined

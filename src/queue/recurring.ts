@@ -1,0 +1,136 @@
+/**
+ * Recurring messages: a cron expression and a time zone make a message at each tick. Any number of processes may run the
+ * same ones: the message's id is made of the name and the tick, so that each tick is enqueued once; ticks that passed
+ * while nothing ran are caught up, each once, oldest first.
+ */
+import type { Cron } from 'croner';
+import { groundError, invalidInput } from '../errors.js';
+import type { Log } from '../log.js';
+import type { MessageToStore, QueueStore, Recurring } from './store.js';
+
+/** How often a process looks for recurring messages that others have set. */
+const refreshMs = 5_000;
+/** Ticks of one name that are caught up in one step. */
+const ticksMax = 1_000;
+
+export interface RecurringOptions {
+  readonly store: QueueStore;
+  readonly log: Log;
+  readonly storeNow: () => number | undefined;
+}
+
+export class RecurringMessages {
+  readonly #store: QueueStore;
+  readonly #log: Log;
+  readonly #storeNow: () => number | undefined;
+  #refreshedAtMs = Number.NEGATIVE_INFINITY;
+  /** Of the store's clock; undefined when there is nothing recurring. */
+  #next: number | undefined;
+
+  constructor({ store, log, storeNow }: RecurringOptions) {
+    this.#store = store;
+    this.#log = log;
+    this.#storeNow = storeNow;
+  }
+
+  /** The first tick lies after now; one that exists with the same cron and time zone keeps its next tick. */
+  async put(recurring: Omit<Recurring, 'next'>): Promise<Recurring> {
+    const now = await this.#store.time(this.#storeNow());
+    const next = nextTick(await loadCron(), recurring, now);
+    if (next === undefined) throw invalidInput('cron', recurring.cron, 'an expression that has a next tick');
+    const complete = { ...recurring, next };
+    await this.#store.putRecurring(complete);
+    this.#refreshedAtMs = Number.NEGATIVE_INFINITY;
+    return complete;
+  }
+
+  async remove(name: string): Promise<boolean> {
+    return this.#store.removeRecurring(name);
+  }
+
+  async list(): Promise<Recurring[]> {
+    return this.#store.recurring({ due: false, now: this.#storeNow() });
+  }
+
+  /** Enqueues what is due; answers how many messages that were. Asks the store only when it may be. */
+  async tick(): Promise<number> {
+    if (performance.now() - this.#refreshedAtMs >= refreshMs) await this.#refresh();
+    if (this.#next === undefined) return 0;
+    const now = this.#storeNow();
+    if ((now ?? Date.now() + refreshMs) < this.#next) return 0;
+    const due = await this.#store.recurring({ due: true, now });
+    let enqueued = 0;
+    for (const recurring of due) enqueued += await this.#catchUp(recurring);
+    if (due.length > 0) await this.#refresh();
+    return enqueued;
+  }
+
+  async #refresh(): Promise<void> {
+    const all = await this.list();
+    this.#refreshedAtMs = performance.now();
+    this.#next = all.length === 0 ? undefined : Math.min(...all.map(({ next }) => next));
+  }
+
+  async #catchUp(recurring: Recurring): Promise<number> {
+    const cron = await loadCron();
+    const now = await this.#store.time(this.#storeNow());
+    let { next } = recurring;
+    let enqueued = 0;
+    for (; next <= now && enqueued < ticksMax; enqueued += 1) {
+      const message: MessageToStore = {
+        ...recurring.message,
+        id: `${recurring.name}@${new Date(next).toISOString()}`,
+      };
+      await this.#store.enqueue({ queue: recurring.queue, messages: [message], now: this.#storeNow() });
+      const after = nextTick(cron, recurring, next);
+      if (after === undefined) {
+        this.#log.warn({ name: recurring.name }, 'a recurring message has no further tick and was removed');
+        await this.#store.removeRecurring(recurring.name);
+        break;
+      }
+      // Somebody else has moved it on, and goes on from there.
+      if (!(await this.#store.advanceRecurring({ name: recurring.name, from: next, next: after }))) break;
+      next = after;
+    }
+    return enqueued;
+  }
+}
+
+type CronClass = typeof Cron;
+
+/** Loaded when the first recurring message is, so that the queue alone loads no other package. */
+async function loadCron(): Promise<CronClass> {
+  try {
+    return (await import('croner')).Cron;
+  } catch (cause) {
+    throw groundError('driver-missing', 'recurring messages need the package croner: npm install croner', {
+      cause,
+    });
+  }
+}
+
+function nextTick(
+  cron: CronClass,
+  { cron: expression, timeZone }: Pick<Recurring, 'cron' | 'timeZone'>,
+  after: number,
+): number | undefined {
+  let schedule: Cron;
+  try {
+    schedule = new cron(expression, { paused: true, mode: '5-part', timezone: timeZone });
+    // A time zone is looked at when a tick is computed.
+    schedule.nextRun();
+  } catch {
+    if (!isTimeZone(timeZone))
+      throw invalidInput('timeZone', timeZone, 'an IANA time zone, such as "Europe/Berlin"');
+    throw invalidInput('cron', expression, 'a cron expression of five fields, such as "0 3 * * *"');
+  }
+  return schedule.nextRun(new Date(after))?.getTime();
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';
+  } catch {
+    return false;
+  }
+}
