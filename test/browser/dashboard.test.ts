@@ -68,7 +68,7 @@ describe.skipIf(browserPath === undefined)('the dashboard', () => {
       const { sources } = await api('GET', `/v1/accounts/${path(follower)}/home`);
       return sources.timeline === 'live';
     });
-  }, 120_000);
+  }, 180_000);
   afterAll(async () => {
     await browser?.close();
     await product?.kill('SIGKILL');
@@ -93,6 +93,15 @@ describe.skipIf(browserPath === undefined)('the dashboard', () => {
     );
     const { durability } = await api('GET', '/health');
     expect(await page.getByText(durability).count()).toBe(1);
+  });
+
+  it('is handed out under a policy that lets it load itself only, and lives by it', async () => {
+    const policy = (await fetch(`${address}/`)).headers.get('content-security-policy') ?? '';
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).not.toContain('unsafe');
+    // Whatever the policy forbids is a fault that the end of the test finds.
+    const page = await open('');
+    await page.locator('.chart canvas').nth(5).waitFor();
   });
 
   it('draws its charts again in the colours of the dark when the system turns dark', async () => {
