@@ -1,0 +1,172 @@
+/** Enqueue and complete in a caller's own transaction, through every client that is understood. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Client } from 'pg';
+import type { Database, Transaction } from '../../../src/database/index.js';
+import { testDatabases, testServers } from '../../database/test-databases.js';
+import { type OpenedQueue, openQueue } from './open-store.js';
+
+class RolledBack extends Error {}
+
+describe.each(testDatabases())('a transaction of the database on $name', ({ open }) => {
+  let database: Database;
+  let opened: OpenedQueue;
+  beforeAll(async () => {
+    database = await open();
+    opened = await openQueue(database);
+  });
+  afterAll(async () => {
+    await opened.queue.stop();
+    await database.close();
+  });
+
+  const inTransaction = (
+    work: (transaction: Transaction) => Promise<unknown>,
+    ending: 'commit' | 'rollback',
+  ) =>
+    database
+      .transaction(async (transaction) => {
+        await work(transaction);
+        if (ending === 'rollback') throw new RolledBack();
+      })
+      .catch((error: unknown) => {
+        if (!(error instanceof RolledBack)) throw error;
+      });
+
+  test('messages are there when it commits, and never were when it rolls back', async () => {
+    const { queue } = opened;
+    const enqueue = (id: string) => (transaction: Transaction) =>
+      queue.enqueue('tx', [{ id, payload: { a: '"\\{},' }, metadata: { k: 'v"\\' } }], { transaction });
+    await inTransaction(enqueue('rolled-back'), 'rollback');
+    await inTransaction(enqueue('committed'), 'commit');
+    expect(await queue.get('tx', 'rolled-back')).toBeUndefined();
+    expect(await queue.get('tx', 'committed')).toMatchObject({
+      payload: { a: '"\\{},' },
+      metadata: { k: 'v"\\' },
+    });
+    expect(await queue.depth('tx')).toMatchObject({ pending: 1 });
+  });
+
+  test('a refused message, a known id and a conflict leave the transaction usable', async () => {
+    const { queue } = opened;
+    await queue.configure('picky', { type: { kind: 'exclusive', key: 'user' } });
+    await queue.enqueue('picky', [{ id: 'known', payload: 1, metadata: { user: 'u' } }]);
+    let kinds: string[] = [];
+    await inTransaction(async (transaction) => {
+      const outcomes = await queue.enqueue(
+        'picky',
+        [
+          { id: 'known', payload: 1, metadata: { user: 'u' } },
+          { id: 'known', payload: 2, metadata: { user: 'u' } },
+          { id: 'no-key', payload: 1 },
+          { id: 'bad\u0000', payload: 1 },
+          { id: 'good', payload: 1, metadata: { user: 'u' } },
+        ],
+        { transaction },
+      );
+      kinds = outcomes.map(({ kind }) => kind);
+      await transaction.query('select 1');
+    }, 'commit');
+    expect(kinds).toEqual(['enqueued', 'conflict', 'refused', 'refused', 'enqueued']);
+    expect(await queue.get('picky', 'good')).toMatchObject({ state: 'pending' });
+  });
+
+  test('a completion commits or rolls back with it', async () => {
+    const { queue } = opened;
+    await queue.enqueue('complete', [{ id: 'm', payload: 1 }]);
+    const [lease] = await queue.dequeue('complete');
+    const complete = (transaction: Transaction) => queue.complete('complete', [lease!], { transaction });
+    await inTransaction(complete, 'rollback');
+    expect(await queue.get('complete', 'm')).toMatchObject({ state: 'running' });
+    await inTransaction(complete, 'commit');
+    expect(await queue.get('complete', 'm')).toMatchObject({ state: 'completed' });
+  });
+
+  test('a dequeue that waits sees the messages within a second of the commit', async () => {
+    const { queue } = opened;
+    const waiting = queue.dequeue('wait', { waitMs: 20_000 });
+    await inTransaction(
+      (transaction) => queue.enqueue('wait', [{ id: 'm', payload: 1 }], { transaction }),
+      'commit',
+    );
+    const committedAtMs = performance.now();
+    expect((await waiting).map(({ id }) => id)).toEqual(['m']);
+    // The promise is 1 s on an idle system; the bound leaves room for a busy machine.
+    expect(performance.now() - committedAtMs).toBeLessThan(5_000);
+  });
+
+  test('what is no transaction is refused by name', async () => {
+    for (const transaction of [{}, 'tx', 7, { query: 1 }]) {
+      await expect(
+        opened.queue.enqueue('q', [{ id: 'x', payload: 1 }], { transaction }),
+      ).rejects.toMatchObject({
+        code: 'transaction-unsupported',
+        field: 'transaction',
+      });
+    }
+  });
+});
+
+describe.each(testServers())('clients by structure on $name', ({ open, url }) => {
+  let database: Database;
+  let opened: OpenedQueue;
+  let client: Client;
+  beforeAll(async () => {
+    database = await open();
+    opened = await openQueue(database);
+    client = new Client({ connectionString: await url() });
+    await client.connect();
+  });
+  afterAll(async () => {
+    await client.end();
+    await opened.queue.stop();
+    await database.close();
+  });
+
+  /** Each client as its own documentation shows it, over one pg connection. */
+  const clients: Record<string, (raw: Client) => unknown> = {
+    pg: (raw) => raw,
+    kysely: (raw) => ({
+      executeQuery: async ({ sql, parameters }: { sql: string; parameters: unknown[] }) => ({
+        rows: (await raw.query(sql, parameters)).rows,
+      }),
+      selectFrom: () => {},
+    }),
+    drizzle: (raw) => ({ session: { client: raw }, query: {}, execute: () => {} }),
+    prisma: (raw) => ({
+      $queryRawUnsafe: async (sql: string, ...values: unknown[]) => (await raw.query(sql, values)).rows,
+      $executeRawUnsafe: () => {},
+    }),
+    'postgres.js': (raw) =>
+      Object.assign(() => {}, {
+        unsafe: async (sql: string, values: unknown[]) => (await raw.query(sql, values)).rows,
+      }),
+  };
+
+  test.each(Object.entries(clients))('%s', async (name, make) => {
+    const { queue } = opened;
+    const transaction = make(client);
+    const messages = (id: string) => [
+      { id, payload: ['{"a,b"}', null, '\\'], metadata: { k: 'a,b"\\' }, delayMs: 0 },
+      { payload: 1 },
+    ];
+    await client.query('begin');
+    await queue.enqueue(name, messages('back'), { transaction });
+    await client.query('rollback');
+    await client.query('begin');
+    expect(await queue.enqueue(name, messages('m'), { transaction })).toMatchObject([
+      { created: true },
+      { created: true },
+    ]);
+    expect(await queue.get(name, 'm')).toBeUndefined();
+    await client.query('commit');
+    expect(await queue.get(name, 'back')).toBeUndefined();
+    const [lease] = await queue.dequeue(name, { where: { k: 'a,b"\\' } });
+    expect(lease).toMatchObject({ id: 'm', payload: ['{"a,b"}', null, '\\'] });
+    await client.query('begin');
+    expect(await queue.complete(name, [{ ...lease!, result: 7 }], { transaction })).toMatchObject([
+      { kind: 'done', version: 3 },
+    ]);
+    await client.query('commit');
+    expect(await queue.get(name, 'm')).toMatchObject({ state: 'completed', result: 7 });
+  });
+});
