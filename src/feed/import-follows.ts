@@ -88,8 +88,11 @@ interface BatchToWrite {
 async function writeBatch(context: FeedContext, { pairs, numbers, progress }: BatchToWrite): Promise<void> {
   const { database, store } = context;
   if (numbers.size > numbersMax) numbers.clear();
-  const unknown = [...new Set(pairs.flat())].filter((id) => !numbers.has(id));
-  if (unknown.length > 0) {
+  const ids = [...new Set(pairs.flat())];
+  // Accounts that another import makes at the same moment are seen by the second look.
+  for (let look = 0; look < 2; look += 1) {
+    const unknown = ids.filter((id) => !numbers.has(id));
+    if (unknown.length === 0) break;
     const learned = await store.accountNumbers(database, { ids: unknown, now: context.now() });
     for (const [id, number] of learned.numbers) numbers.set(id, number);
     progress.accountsCreated += learned.created;

@@ -106,6 +106,9 @@ async function erase({ database, store, options, now }: FeedContext, account: st
   while (await step());
 }
 
+/** Of each round of housekeeping, so that trimming keeps up and never holds the rest up. */
+const trimMsMax = 100;
+
 const stopped = ['database-closed', 'database-unavailable', 'stopped'];
 
 class Housekeeper {
@@ -137,7 +140,8 @@ class Housekeeper {
     await foldFollowers(context);
     await sweepModes(context);
     await sweepFanOuts(context);
-    await trimSome(context);
+    const endsAtMs = context.clock.monotonicMs() + trimMsMax;
+    while (!(await trimSome(context)) && context.clock.monotonicMs() < endsAtMs);
     await reportLag(context);
   }
 
