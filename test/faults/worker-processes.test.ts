@@ -6,6 +6,7 @@ import { createPostgresQueueStore } from '../../src/queue/postgres/index.js';
 import { testServers } from '../database/test-databases.js';
 import { pause, until } from './worker/harness.js';
 import { killAll, WorkerProcess } from './worker/processes.js';
+import { within } from '../limits.js';
 
 describe.each(testServers().slice(0, 1))('worker processes on $name', (server) => {
   let database: Database | undefined;
@@ -48,7 +49,7 @@ describe.each(testServers().slice(0, 1))('worker processes on $name', (server) =
     expect(a.of('aborted')).toMatchObject([{ code: 'lease-lost' }]);
     const apartMs = b.of('started')[0]!.atMs - a.of('started')[0]!.atMs;
     expect(apartMs).toBeGreaterThanOrEqual(950);
-    expect(apartMs).toBeLessThan(2_500);
+    expect(apartMs).toBeLessThan(within(2_500));
     await a.stop();
     await b.stop();
     expect(await queue.get('q', 'm0')).toMatchObject({ state: 'completed', attempts: 2 });
@@ -82,7 +83,7 @@ describe.each(testServers().slice(0, 1))('worker processes on $name', (server) =
     const killedAt = performance.now();
     const b = await WorkerProcess.start({ ...at, handler: { kind: 'wait', ms: 1 }, options });
     await until(() => b.of('ended').length === 90);
-    expect(performance.now() - killedAt).toBeLessThan(5_000);
+    expect(performance.now() - killedAt).toBeLessThan(within(5_000));
     await until(async () => (await queue.list('q', { state: 'errored' })).messages.length === 10, {
       boundMs: 3_000,
     });
@@ -110,7 +111,7 @@ describe.each(testServers().slice(0, 1))('worker processes on $name', (server) =
     await until(() => again.of('started').length === 7);
     const old = again.of('started').filter(({ id }) => id.startsWith('m'));
     expect(old.map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, 2]);
-    expect(old[0]!.atMs - startedAt).toBeLessThan(4_000);
+    expect(old[0]!.atMs - startedAt).toBeLessThan(within(4_000));
     await pause(2_500);
     expect(again.of('aborted')).toEqual([]);
     expect(await queue.get('q', 'new0')).toMatchObject({ state: 'running', attempts: 1 });
@@ -130,7 +131,7 @@ describe.each(testServers().slice(0, 1))('worker processes on $name', (server) =
     await until(() => wrong.flatMap((worker) => worker.of('started')).length === 8);
     const first = wrong.flatMap((worker) => worker.of('started')).map(({ atMs }) => atMs - sentAt);
     expect(Math.min(...first)).toBeGreaterThanOrEqual(1_150);
-    expect(Math.max(...first)).toBeLessThan(3_200);
+    expect(Math.max(...first)).toBeLessThan(within(3_200));
     for (const worker of wrong) await worker.kill();
     const good = await WorkerProcess.start({
       ...shared,
