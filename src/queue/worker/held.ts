@@ -20,6 +20,8 @@ export class Held {
   readonly fetchedAtMs: number;
   phase: HeldPhase = 'waiting';
   execution: Execution | undefined;
+  /** How often the store has said that somebody else holds it this moment. */
+  timesBusy = 0;
   /** What the handler wants enqueued together with its completion. */
   followUps: readonly FollowUp[] | undefined;
 

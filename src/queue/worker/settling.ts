@@ -16,7 +16,10 @@ import type { WorkerMetric } from './metrics.js';
 
 const settlementsPerCall = 1_000;
 const bytesPerCall = 4 * 1_048_576;
-const busyPauseMs = 50;
+/** Whoever holds a row is most often done with it by then. */
+const busyPauseMs = 20;
+/** How often a settlement that the store calls busy goes with the others again before it goes alone. */
+const busyTogetherMax = 2;
 
 export type Settlement =
   | {
@@ -108,10 +111,17 @@ export class Settler {
 
   answered(settlements: readonly Settlement[], outcomes: readonly LeaseOutcome[]): void {
     const counts = new Map<string, number>();
+    const busy: Settlement[] = [];
     for (const [index, settlement] of settlements.entries()) {
-      const label = this.#answer(settlement, outcomes[index]);
+      const outcome = outcomes[index];
+      if (outcome === undefined || outcome.kind === 'busy') {
+        busy.push(settlement);
+        continue;
+      }
+      const label = this.#answer(settlement, outcome);
       if (label !== undefined) counts.set(label, (counts.get(label) ?? 0) + 1);
     }
+    if (busy.length > 0) this.#later(busy);
     const first = settlements[0];
     if (first === undefined) return;
     const { queue } = first.held.message;
@@ -208,12 +218,8 @@ export class Settler {
   }
 
   /** The metric's label, or undefined when the settlement goes on. */
-  #answer(settlement: Settlement, outcome: LeaseOutcome | undefined): string | undefined {
+  #answer(settlement: Settlement, outcome: Exclude<LeaseOutcome, { kind: 'busy' }>): string | undefined {
     const { held } = settlement;
-    if (outcome === undefined || outcome.kind === 'busy') {
-      this.#later(settlement);
-      return undefined;
-    }
     if (outcome.kind === 'refused') return this.#refused(settlement, outcome.error);
     this.#end(held);
     if (outcome.kind === 'done')
@@ -249,10 +255,15 @@ export class Settler {
     this.#open -= 1;
   }
 
-  #later(settlement: Settlement): void {
+  /** Somebody else held these rows: they go again with the others, and alone when that does not help. */
+  #later(settlements: readonly Settlement[]): void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
-      this.#pendingOf(settlement.held.message.queue).alone.push(settlement);
+      for (const settlement of settlements) {
+        settlement.held.timesBusy += 1;
+        if (settlement.held.timesBusy <= busyTogetherMax) this.#put(settlement);
+        else this.#pendingOf(settlement.held.message.queue).alone.push(settlement);
+      }
       this.#options.wake();
     }, busyPauseMs);
     this.#timers.add(timer);
