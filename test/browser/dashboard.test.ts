@@ -95,6 +95,32 @@ describe.skipIf(browserPath === undefined)('the dashboard', () => {
     expect(await page.getByText(durability).count()).toBe(1);
   });
 
+  it('shows how far a starting server has come, and goes on by itself when it stands', async () => {
+    const { page } = await openPage(browser, address);
+    const context = page.context();
+    const answer = (body: object) => ({ status: 503, json: body, contentType: 'application/problem+json' });
+    const notReady = answer({
+      title: 'Service Unavailable',
+      status: 503,
+      detail: 'starting',
+      code: 'not-ready',
+    });
+    const stage = 'opening the database';
+    await context.route('**/v1/**', (route) => route.fulfill(notReady));
+    await context.route('**/ready', (route) =>
+      route.fulfill(answer({ ready: false, stage, progress: { stage, done: 3, total: 4 } })),
+    );
+    await page.goto(`${address}/`);
+    const bar = page.getByRole('progressbar', { name: 'The server is starting' });
+    await bar.waitFor();
+    expect(await bar.getAttribute('value')).toBe('3');
+    expect(await page.getByRole('alert').count()).toBe(0);
+    await context.unrouteAll({ behavior: 'ignoreErrors' });
+    await page.locator('.chart canvas').nth(5).waitFor();
+    expect(await bar.count()).toBe(0);
+    await context.close();
+  });
+
   it('is handed out under a policy that lets it load itself only, and lives by it', async () => {
     const policy = (await fetch(`${address}/`)).headers.get('content-security-policy') ?? '';
     expect(policy).toContain("default-src 'none'");
