@@ -69,7 +69,7 @@ export const quickKinds: TestKinds = {
 export const shortTimings: Partial<NotifyTimings> = {
   timeoutMs: 500,
   marginMs: 400,
-  sweepEveryMs: 20,
+  sweepEveryMs: 100,
   sweepMs: 500,
   kindsMs: 0,
 };
