@@ -196,9 +196,11 @@ describe.skipIf(!findRedisServer())('redis beside memory (needs redis-server on 
     const redis = createRedisQueueStore({ url: server!.url, prefix: `model:${++runs}`, durability: 'none' });
     const sides = [createMemoryQueueStore(), redis].map((store) => new Side(createQueue({ store, clock })));
     const [memory, other] = sides as [Side, Side];
+    // Without a listener the store takes shorter ways.
+    const listens = steps.length % 3 === 0;
     const events = sides.map(({ queue }) => {
       const seen: unknown[] = [];
-      queue.store.onEvents((some) => seen.push(...some));
+      if (listens) queue.store.onEvents((some) => seen.push(...some));
       return seen;
     });
     try {

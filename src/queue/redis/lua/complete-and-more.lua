@@ -3,7 +3,7 @@
 -- complete. answer: the answer of complete, then that of dequeue. again: as in dequeue; the completions stand.
 local function completeDequeue(keys, args)
   local c = open(keys[2], args)
-  local completed = settleAll(c, args, 7, #args, 3, 'c', completeOne)
+  local completed = completeAll(c, args, 7, #args)
   flush(c)
   local again, messages = dequeueFrom(c, { args[1], args[2], args[3], args[4], args[5], args[6], '', '' })
   return reply(c, again, { completed, messages })

@@ -38,7 +38,7 @@ local function open(base, args)
   return {
     base = base, now = now, cfg = configurationOf(call('HGET', base .. ':q', 'fast')),
     wantsEvents = args[2] == '1', events = NONE, damaged = NONE,
-    records = {}, bodies = {}, dirty = {}, sets = {}, counts = NONE, requests = NONE,
+    records = {}, bodies = {}, dirty = {}, sets = {}, counts = NONE, requests = NONE, expiring = NONE,
     touched = NONE, busy = NONE, freed = NONE, hint = false,
   }
 end
@@ -60,6 +60,27 @@ local function touch(c, value, busyKey, isFreed)
   c.touched[value] = true
   if busyKey then c.busy[value] = busyKey end
   if isFreed then c.freed[value], c.busy[value] = true, nil end
+end
+
+-- A lease of a request has ended; the token begins with the request id.
+local function endOfLease(c, token, requestSize)
+  local request = sub(token, 1, find(token, '.', 1, true) - 1)
+  if c.requests == NONE then c.requests = {} end
+  c.requests[request] = requestSize == 1 or (c.requests[request] or 0) + 1
+end
+
+-- A terminal message is to be collected then. Those that end together make one member: what is collected is checked against
+-- the record, so a member whose message has gone or ends at another time does no harm.
+local EXPIRING_TOGETHER = 100
+
+local function expiresAt(c, key, at)
+  if c.expiring == NONE then c.expiring = {} end
+  local keys = c.expiring[at]
+  if not keys then
+    keys = {}
+    c.expiring[at] = keys
+  end
+  keys[#keys + 1] = key
 end
 
 -- HMGET of any number of fields.
@@ -132,14 +153,16 @@ local function metadataOf(c, r)
   return r[METADATA]
 end
 
-local function valueOf(c, r)
-  local key = c.cfg.exclusiveKey
-  local metadata = key and metadataOf(c, r)
-  if not metadata then return nil end
-  for k = 1, #metadata, 2 do
+local function valueAmong(metadata, key)
+  for k = 1, metadata and #metadata or 0, 2 do
     if metadata[k] == key then return metadata[k + 1] end
   end
   return nil
+end
+
+local function valueOf(c, r)
+  local key = c.cfg.exclusiveKey
+  return key and valueAmong(metadataOf(c, r), key) or nil
 end
 
 -- The last word on a member of a set counts: a score, or false to take it out.
@@ -232,6 +255,17 @@ local function flushRequests(c)
   c.requests = NONE
 end
 
+local function flushExpiring(c)
+  for at, keys in pairs(c.expiring) do
+    local text = format('%d', at)
+    for from = 1, #keys, EXPIRING_TOGETHER do
+      local together = { unpack(keys, from, min(#keys, from + EXPIRING_TOGETHER - 1)) }
+      call('ZADD', c.base .. ':x', text, cmsgpack.pack(together))
+    end
+  end
+  c.expiring = NONE
+end
+
 -- Brings `v` and the idle heads to what the waiting messages of each touched value say, after those have been written.
 local function flushValues(c)
   local values = {}
@@ -271,6 +305,7 @@ local function flush(c)
   flushRecords(c)
   flushSets(c)
   if c.counts ~= NONE then flushCounts(c) end
+  if c.expiring ~= NONE then flushExpiring(c) end
   if c.requests ~= NONE then flushRequests(c) end
   if c.touched ~= NONE then flushValues(c) end
 end

@@ -16,9 +16,9 @@ end
 
 -- The leases of a request that still run.
 local function replay(c, request)
-  local given = call('HGET', c.base .. ':t', request)
-  if not given then return nil end
-  local ids = byte(given) == 49 and { sub(given, 2) } or cmsgpack.unpack(sub(given, 2))
+  local before = call('HGET', c.base .. ':t', request)
+  if not before then return nil end
+  local ids = byte(before) == 49 and { sub(before, 2) } or cmsgpack.unpack(sub(before, 2))
   load(c, ids)
   local answer = {}
   for k = 1, #ids do
@@ -49,7 +49,7 @@ local function allowance(c)
 end
 
 local function grant(c, taken)
-  if c.cfg.rateCount == 0 or taken == 0 then return end
+  if c.cfg.rateCount == 0 then return end
   local n = #c.grants
   if n >= 2 * GRANTS_MAX then
     c.grants[n - 1], c.grants[n] = c.now, c.grants[n] + taken
@@ -143,49 +143,110 @@ local function choose(c, wanted, args, score, member)
   return nil, { tostring(call('ZSCORE', key, member)), member }
 end
 
--- The best of all: the heads of the idle values, else whatever waits. On a simple queue they leave the index as they are read.
-local function best(c, wanted)
-  if c.cfg.exclusiveKey then
-    return keysOf(c, ':h', call('ZRANGE', c.base .. ':h', 0, wanted - 1), WAITING_KEY_AT)
-  end
-  local popped, members = call('ZPOPMIN', c.base .. ':p', wanted), {}
-  for k = 1, #popped, 2 do members[#members + 1] = popped[k] end
-  return keysOf(c, ':p', members, WAITING_KEY_AT)
+-- The heads of the idle values.
+local function bestOfValues(c, wanted)
+  return keysOf(c, ':h', call('ZRANGE', c.base .. ':h', 0, wanted - 1), WAITING_KEY_AT)
 end
 
-local function lease(c, keys, leaseMs, token)
-  local answer, ids = {}, {}
-  local untouched = {}
-  for k = 1, #keys do
-    if c.bodies[keys[k]] == nil then untouched[#untouched + 1] = keys[k] end
+local function leaseEnd(c, ownMs, askedMs)
+  return c.now + (askedMs or (ownMs >= 0 and ownMs) or c.cfg.leaseMs)
+end
+
+local function tokenOf(token, seq)
+  return token .. format('.%d.%d', unpackFields('>I4I4', seq))
+end
+
+local function leaseOne(c, r, askedMs, token, requestSize)
+  displace(c, r)
+  r[STATE] = 'r'
+  r[ENDED] = '-'
+  r[ATTEMPTS] = r[ATTEMPTS] + 1
+  r[LEASE_UNTIL] = leaseEnd(c, r[LEASE_MS], askedMs)
+  r[STARTED_AT] = c.now
+  r[TOKEN] = tokenOf(token, r[SEQ])
+  r[REQUEST_SIZE] = requestSize
+  moved(c, r, 'p')
+end
+
+-- Which request was given what, and what the rate limit has let through.
+local function given(c, ids, token)
+  if #ids == 0 then return end
+  local request = sub(token, 1, find(token, '.', 1, true) - 1)
+  if #ids == 1 then
+    call('HSET', c.base .. ':t', request, '1' .. ids[1])
+  else
+    call('HSET', c.base .. ':t', request, 'n' .. cmsgpack.pack(ids), request .. '#', #ids)
   end
-  local bodies = readMany(c.base .. ':m', untouched)
-  for k = 1, #untouched do c.bodies[untouched[k]] = bodies[k] end
+  grant(c, #ids)
+end
+
+local function leaseAll(c, keys, askedMs, token)
+  local ids, answer, bodiless = {}, {}, {}
+  for k = 1, #keys do
+    if c.bodies[keys[k]] == nil then bodiless[#bodiless + 1] = keys[k] end
+  end
+  local bodies = readMany(c.base .. ':m', bodiless)
+  for k = 1, #bodiless do c.bodies[bodiless[k]] = bodies[k] end
   for k = 1, #keys do
     if c.records[keys[k]] and c.bodies[keys[k]] then ids[#ids + 1] = keys[k] end
   end
   for k = 1, #ids do
-    local r = c.records[ids[k]]
-    displace(c, r)
-    r[STATE] = 'r'
-    r[ENDED] = '-'
-    r[ATTEMPTS] = r[ATTEMPTS] + 1
-    r[LEASE_UNTIL] = c.now + (leaseMs or (r[LEASE_MS] >= 0 and r[LEASE_MS]) or c.cfg.leaseMs)
-    r[STARTED_AT] = c.now
-    r[TOKEN] = token .. format('.%d.%d', unpackFields('>I4I4', r[SEQ]))
-    r[REQUEST_SIZE] = #ids
-    moved(c, r, 'p')
+    leaseOne(c, c.records[ids[k]], askedMs, token, #ids)
     appendRecord(c, answer, ids[k])
   end
-  if #ids > 0 then
-    local request = string.match(token, '^[^.]*')
-    if #ids == 1 then
-      call('HSET', c.base .. ':t', request, '1' .. ids[1])
+  given(c, ids, token)
+  return answer
+end
+
+-- A simple queue without a filter: whatever waits leaves the index as it is read. This is the hottest path of all: a message that
+-- nobody has touched and that stands in no other index gets its state record without a detour.
+local function leaseBest(c, wanted, askedMs, token)
+  local popped, ids, bodies = call('ZPOPMIN', c.base .. ':p', wanted), {}, {}
+  if #popped == 0 then return {} end
+  local members, found = {}, {}
+  for k = 1, #popped, 2 do
+    members[#members + 1] = popped[k]
+    found[#found + 1] = sub(popped[k], WAITING_KEY_AT)
+  end
+  local foundBodies, foundStates = readMany(c.base .. ':m', found), readMany(c.base .. ':s', found)
+  local states = {}
+  for k = 1, #found do
+    if foundBodies[k] then
+      local n = #ids + 1
+      ids[n], bodies[n], states[n] = found[k], foundBodies[k], foundStates[k]
     else
-      call('HSET', c.base .. ':t', request, 'n' .. cmsgpack.pack(ids), request .. '#', #ids)
+      damage(c, found[k])
     end
   end
-  grant(c, #ids)
+  local size, answer, written, running = #ids, {}, {}, {}
+  local event = c.cfg.history and pack(EVENT_FORMAT, 'p', 'r', c.now, 1, 2) or ''
+  local lastUntil, lastText
+  for k = 1, size do
+    local id, body = ids[k], bodies[k]
+    local seq, priority, _, attemptsMax, visibleAt, ownMs, flags = unpackFields(BODY_FORMAT, body)
+    c.bodies[id] = body
+    if states[k] or c.wantsEvents or band(flags, HAS_METADATA) ~= 0 then
+      local r = states[k] and recordOfState(id, states[k]) or recordOfBody(id, body)
+      c.records[id] = r
+      leaseOne(c, r, askedMs, token, size)
+      appendRecord(c, answer, id)
+    else
+      local own, ends, n = tokenOf(token, seq), leaseEnd(c, ownMs, askedMs), #written
+      local state = pack(
+        STATE_FORMAT, 'r', '-', flags, 1, attemptsMax, 2, priority, visibleAt, ownMs, ends, c.now, -1, -1, size, seq, #own, #event
+      ) .. own .. event
+      if ends ~= lastUntil then lastUntil, lastText = ends, format('%d', ends) end
+      written[n + 1], written[n + 2] = id, state
+      running[n + 1], running[n + 2] = lastText, seq .. id
+      n = #answer
+      answer[n + 1], answer[n + 2], answer[n + 3] = id, body, state
+    end
+  end
+  writeMany('HSET', c.base .. ':s', written)
+  writeMany('ZADD', c.base .. ':r', running)
+  -- What was popped has left its index already.
+  c.sets[':p'] = nil
+  given(c, ids, token)
   return answer
 end
 
@@ -197,17 +258,14 @@ local function dequeueFrom(c, args)
   if c.cfg.dequeueBlocked then return 0, {} end
   local wanted = min(tonumber(args[3]), allowance(c))
   if wanted <= 0 then return 0, {} end
-  local keys, cursor
+  local askedMs, token = tonumber(args[4]), args[5]
   if #args > 8 then
-    keys, cursor = choose(c, wanted, args, args[7], args[8])
-  else
-    keys = best(c, wanted)
+    local keys, cursor = choose(c, wanted, args, args[7], args[8])
+    if not keys then return 2, cursor end
+    return 0, leaseAll(c, keys, askedMs, token)
   end
-  if not keys then return 2, cursor end
-  local answer = lease(c, keys, tonumber(args[4]), args[5])
-  -- What was popped has left its index already.
-  if #args == 8 and not c.cfg.exclusiveKey then c.sets[':p'] = nil end
-  return 0, answer
+  if c.cfg.exclusiveKey then return 0, leaseAll(c, bestOfValues(c, wanted), askedMs, token) end
+  return 0, leaseBest(c, wanted, askedMs, token)
 end
 
 local function dequeue(keys, args)

@@ -5,39 +5,59 @@
 -- where the queue's default holds; flags: 1 unique while live, 8 has metadata), head and payload as in a body.
 -- answer: one string, two characters a message: n (new), k (known), c (conflict), b (blocked), m (no exclusivity value),
 -- and the state; and whether the queue was new.
-local function enqueueOne(c, id, options, tail, numbers)
-  local existing = c.bodies[id]
-  if existing then
-    local r = c.records[id] or recordOfBody(id, existing)
-    local payload = sub(tail, find(tail, '\n', 1, true) + 1)
-    return (payloadOf(existing) == payload and 'k' or 'c') .. r[STATE]
-  end
-  if c.cfg.enqueueBlocked then return 'b-' end
-  local priority, delay, attempts, lease, flagText = string.match(options, '^([^,]*),([^,]*),([^,]*),([^,]*),(%d+)$')
-  local flags = tonumber(flagText)
-  local r = {
-    'p', '-', flags, 0, tonumber(attempts) or c.cfg.attemptsMax, 1, tonumber(priority) or c.now,
-    c.now + (tonumber(delay) or c.cfg.delayMs), tonumber(lease) or -1, -1, -1, -1, -1, 0, '', 0, 0, '', '', '',
-    id, false, false,
-  }
-  if band(flags, HAS_METADATA) ~= 0 then r[METADATA] = cjson.decode(sub(tail, 1, find(tail, '\n', 1, true) - 1))[1] end
-  if c.cfg.exclusiveKey and not valueOf(c, r) then return 'm-' end
-  if c.cfg.history then flags = bor(flags, HISTORY_FROM_START) end
-  if r[VISIBLE_AT] > c.now then
-    r[STATE] = 'i'
-    flags = bor(flags, BEGAN_INVISIBLE)
-  end
+local function nextSeq(numbers)
   numbers.low = numbers.low + 1
   if numbers.low == SEQ_HALF then numbers.high, numbers.low = numbers.high + 1, 0 end
-  r[SEQ] = packSeq(numbers.high, numbers.low)
-  r[FLAGS] = flags
-  c.bodies[id] = pack(BODY_FORMAT, r[SEQ], r[PRIORITY], c.now, r[ATTEMPTS_MAX], r[VISIBLE_AT], r[LEASE_MS], flags) .. tail
+  return packSeq(numbers.high, numbers.low)
+end
+
+local function answerKnown(c, id, body, tail)
+  local r = c.records[id] or recordOfBody(id, body)
+  local payload = sub(tail, find(tail, '\n', 1, true) + 1)
+  return (payloadOf(body) == payload and 'k' or 'c') .. r[STATE]
+end
+
+-- What stands in p or i alone is written without a detour, all of a call together.
+local function enqueuePlain(c, batch, id, body, seq, priority, visibleAt)
+  local n = #batch.bodies
+  batch.bodies[n + 1], batch.bodies[n + 2] = id, body
+  if visibleAt > c.now then
+    put(c, ':i', seq .. id, visibleAt)
+    return 'ni'
+  end
+  n = #batch.pending
+  batch.pending[n + 1], batch.pending[n + 2] = priority, seq .. pack('>I6', max(0, visibleAt)) .. id
+  c.hint = true
+  return 'np'
+end
+
+local function enqueueOne(c, batch, id, options, tail)
+  local existing = c.bodies[id]
+  if existing then return answerKnown(c, id, existing, tail) end
+  if c.cfg.enqueueBlocked then return 'b-' end
+  local priorityText, delay, attempts, lease, flagText = string.match(options, '^([^,]*),([^,]*),([^,]*),([^,]*),(%d+)$')
+  local flags, hasMetadata = tonumber(flagText), flagText ~= '0' and band(flagText, HAS_METADATA) ~= 0
+  local key = c.cfg.exclusiveKey
+  local metadata = hasMetadata and cjson.decode(sub(tail, 1, find(tail, '\n', 1, true) - 1))[1]
+  if key and not valueAmong(metadata, key) then return 'm-' end
+  local visibleAt = c.now + (tonumber(delay) or c.cfg.delayMs)
+  if c.cfg.history then flags = flags + HISTORY_FROM_START end
+  if visibleAt > c.now then flags = flags + BEGAN_INVISIBLE end
+  if priorityText == '' then priorityText = batch.nowText end
+  local seq = nextSeq(batch)
+  local body = pack(
+    BODY_FORMAT, seq, tonumber(priorityText), c.now, tonumber(attempts) or c.cfg.attemptsMax, visibleAt, tonumber(lease) or -1, flags
+  ) .. tail
+  c.bodies[id] = body
+  if not key and not hasMetadata and not c.wantsEvents then
+    return enqueuePlain(c, batch, id, body, seq, priorityText, visibleAt)
+  end
+  local r = recordOfBody(id, body)
+  r[METADATA] = metadata
   c.records[id] = r
   c.dirty[id] = 'body'
   place(c, r)
-  if c.wantsEvents then
-    tellEvent(c, id, pack(EVENT_FORMAT, '-', r[STATE], c.now, 0, 1) .. r[SEQ], headOf(c.bodies[id]))
-  end
+  if c.wantsEvents then tellEvent(c, id, pack(EVENT_FORMAT, '-', r[STATE], c.now, 0, 1) .. seq, headOf(body)) end
   return 'n' .. r[STATE]
 end
 
@@ -54,22 +74,23 @@ local function readKnown(c, ids)
 end
 
 local function enqueueAll(c, args, from)
-  local ids, numbers, answers = {}, { high = 0, low = 0 }, {}
+  local ids, answers = {}, {}
   for k = from, #args, 3 do ids[#ids + 1] = args[k] end
   readKnown(c, ids)
   local last = call('HGET', c.base .. ':q', 'seq')
-  if last then numbers.high, numbers.low = unpackFields('>I4I4', last) end
-  local before = packSeq(numbers.high, numbers.low)
-  local isPlain = not c.cfg.exclusiveKey
+  local batch = { high = 0, low = 0, bodies = {}, pending = {}, nowText = format('%d', c.now) }
+  if last then batch.high, batch.low = unpackFields('>I4I4', last) end
+  local low, isPlain = batch.low, not c.cfg.exclusiveKey
   for k = from, #args, 3 do
-    answers[#answers + 1] = enqueueOne(c, args[k], args[k + 1], args[k + 2], numbers)
+    answers[#answers + 1] = enqueueOne(c, batch, args[k], args[k + 1], args[k + 2])
     isPlain = isPlain and byte(args[k + 2]) == 10
   end
-  local seq = packSeq(numbers.high, numbers.low)
-  if seq ~= before then
+  if batch.low ~= low then
     -- Who waits has been told of what is already there; with metadata or values the new one may be another's.
     if c.hint and isPlain and call('ZCARD', c.base .. ':p') > 0 then c.hint = false end
-    call('HSET', c.base .. ':q', 'seq', seq)
+    call('HSET', c.base .. ':q', 'seq', packSeq(batch.high, batch.low))
+    writeMany('HSET', c.base .. ':m', batch.bodies)
+    writeMany('ZADD', c.base .. ':p', batch.pending)
   end
   return table.concat(answers), not last
 end

@@ -1,24 +1,38 @@
 -- housekeep: one bounded step of one queue: what is due moves, what is past its retention is collected. Works on a full
 -- server. keys: queue. args: now, events. answer: how many moved; again: 1 there is more.
 local COLLECT_MAX = 500
+local COLLECT_STEP = 20
+
+-- Record keys whose time has come, and the members of x that name them.
+local function expiredKeys(c)
+  local keys, members = {}, {}
+  while #keys < COLLECT_MAX do
+    local found = call('ZRANGE', c.base .. ':x', '-inf', format('%d', c.now), 'BYSCORE', 'LIMIT', #members, COLLECT_STEP)
+    for k = 1, #found do
+      if #keys >= COLLECT_MAX then return keys, members, true end
+      members[#members + 1] = found[k]
+      local together = cmsgpack.unpack(found[k])
+      for n = 1, #together do keys[#keys + 1] = together[n] end
+    end
+    if #found < COLLECT_STEP then return keys, members, false end
+  end
+  return keys, members, true
+end
 
 local function housekeep(keys, args)
   local c = open(keys[2], args)
   local swept, more = sweep(c, SWEEP_MAX)
-  local members = call('ZRANGE', c.base .. ':x', '-inf', format('%d', c.now), 'BYSCORE', 'LIMIT', 0, COLLECT_MAX)
-  local gone = {}
-  for k = 1, #members do gone[k] = sub(members[k], PLAIN_KEY_AT) end
+  local gone, members, moreGone = expiredKeys(c)
   local states = readMany(c.base .. ':s', gone)
   for k = 1, #gone do
-    if states[k] then
-      c.records[gone[k]] = recordOfState(gone[k], states[k])
-      collect(c, c.records[gone[k]])
-    else
-      put(c, ':x', members[k], false)
-      damage(c, gone[k])
+    local r = states[k] and recordOfState(gone[k], states[k])
+    if r and TERMINAL_KEY[r[STATE]] and r[EXPIRES_AT] <= c.now and c.records[gone[k]] == nil then
+      c.records[gone[k]] = r
+      collect(c, r)
     end
   end
-  return reply(c, (more or #members == COLLECT_MAX) and 1 or 0, swept + #members)
+  writeMany('ZREM', c.base .. ':x', members)
+  return reply(c, (more or moreGone) and 1 or 0, swept + #gone)
 end
 register('housekeep', { 'allow-oom' }, housekeep)
 

@@ -7,7 +7,7 @@
 --   i            zset    invisible: (visible at, number + id)
 --   r            zset    running: (lease until, number + id)
 --   dc dx de     zset    completed, canceled, errored: (number, number + record key)
---   x            zset    terminal messages: (expires at, number + record key)
+--   x            zset    terminal messages: (expires at, packed list of record keys that end together)
 --   k:<pair>     zset    the pending messages that have a metadata pair, as in p
 --   n            hash    how many messages of a pair are invisible (`i<pair>`) and running (`r<pair>`)
 --   v            hash    exclusivity value -> `r<id>` while one runs, else `h<member>` of its best waiting message

@@ -19,19 +19,11 @@ local function displace(c, r)
     for k = 1, metadata and #metadata or 0, 2 do count(c, state .. metadata[k] .. '\0' .. metadata[k + 1], -1) end
   else
     put(c, TERMINAL_KEY[state], plainMember(r), false)
-    put(c, ':x', plainMember(r), false)
   end
   if state == 'r' then
-    local value, request = valueOf(c, r), string.match(r[TOKEN], '^[^.]*')
-    if value then
-      touch(c, value, nil, true)
-    end
-    if c.requests == NONE then c.requests = {} end
-    if r[REQUEST_SIZE] == 1 then
-      c.requests[request] = true
-    else
-      c.requests[request] = (c.requests[request] or 0) + 1
-    end
+    local value = valueOf(c, r)
+    if value then touch(c, value, nil, true) end
+    endOfLease(c, r[TOKEN], r[REQUEST_SIZE])
   end
 end
 
@@ -57,7 +49,6 @@ local function place(c, r)
     end
   else
     put(c, TERMINAL_KEY[state], plainMember(r), seqScore(r[SEQ]))
-    put(c, ':x', plainMember(r), r[EXPIRES_AT])
   end
   if c.cfg.exclusiveKey and state ~= 'r' then c.hint = true end
 end
@@ -118,7 +109,6 @@ end
 local function collect(c, r)
   local tokenUntil = r[FINISHED_AT] + SETTLED_TOKEN_MS
   put(c, TERMINAL_KEY[r[STATE]], plainMember(r), false)
-  put(c, ':x', plainMember(r), false)
   if r[TOKEN] == '' or tokenUntil <= c.now then return forget(c, r[KEY]) end
   if find(r[KEY], '\0', 1, true) then
     c.bodies[r[KEY]] = false
@@ -129,7 +119,7 @@ local function collect(c, r)
   r[FLAGS] = band(bor(r[FLAGS], HIDDEN), 255 - HAS_METADATA - HAS_TEXT)
   r[HISTORY], r[TEXT], r[METADATA] = '', '', false
   r[EXPIRES_AT], r[PACKED] = tokenUntil, false
-  put(c, ':x', plainMember(r), tokenUntil)
+  expiresAt(c, r[KEY], tokenUntil)
 end
 
 local function finish(c, r, state, ended, text)
@@ -144,12 +134,10 @@ local function finish(c, r, state, ended, text)
   moved(c, r, from)
   if band(r[FLAGS], UNIQUE) ~= 0 then
     put(c, TERMINAL_KEY[state], plainMember(r), false)
-    put(c, ':x', plainMember(r), false)
     rekey(c, r, true)
     put(c, TERMINAL_KEY[state], plainMember(r), seqScore(r[SEQ]))
-    put(c, ':x', plainMember(r), r[EXPIRES_AT])
   end
-  if retentionMs == 0 then collect(c, r) end
+  if retentionMs == 0 then collect(c, r) else expiresAt(c, r[KEY], r[EXPIRES_AT]) end
 end
 
 local function expire(c, r)

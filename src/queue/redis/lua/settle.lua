@@ -53,6 +53,69 @@ local function completeOne(c, r, result)
   finish(c, r, 'c', 'c', result ~= '' and sub(result, 2))
 end
 
+-- Completions of plain messages (no metadata, no exclusivity, retained) go from record to record without a detour: the hottest path
+-- beside dequeue. Whatever is not plain, or is mentioned twice, goes the way of all others.
+local NOT_PLAIN = UNIQUE + HAS_METADATA
+
+local function completePlain(c, batch, id, token, result, state)
+  if not state or byte(state) ~= 114 or band(byte(state, 3), NOT_PLAIN) ~= 0 then return nil end
+  local _, _, flags, attempts, attemptsMax, version, priority, visibleAt, leaseMs, leaseUntil, startedAt, _, _, size, seq, tokenLength, historyLength =
+    unpackFields(STATE_FORMAT, state)
+  local history = STATE_SIZE + tokenLength
+  if sub(state, STATE_SIZE + 1, history) ~= token then return nil end
+  if attempts >= attemptsMax and leaseUntil <= c.now then return nil end
+  local events = ''
+  if historyLength > 0 then events = sub(state, history + 1, history + historyLength) end
+  if c.cfg.history then
+    events = sub(events .. pack(EVENT_FORMAT, 'r', 'c', c.now, attempts, version + 1), -EVENTS_MAX * EVENT_SIZE)
+  end
+  flags = band(flags, 255 - HAS_TEXT) + (result ~= '' and HAS_TEXT or 0)
+  local n, m = #batch.states, #batch.running
+  batch.states[n + 1] = id
+  batch.states[n + 2] = pack(
+    STATE_FORMAT, 'c', 'c', flags, attempts, attemptsMax, version + 1, priority, visibleAt, leaseMs, -1, startedAt, c.now,
+    c.now + c.cfg.retentionMs.c, size, seq, tokenLength, #events
+  ) .. token .. events .. sub(result, 2)
+  local member = seq .. id
+  batch.running[m + 1] = member
+  batch.done[n + 1], batch.done[n + 2] = format('%d', seqScore(seq)), member
+  expiresAt(c, id, c.now + c.cfg.retentionMs.c)
+  endOfLease(c, token, size)
+  if version ~= batch.version then
+    batch.version, batch.answer = version, 'd' .. pack('>c1dd', 'c', version + 1, -1)
+  end
+  return batch.answer
+end
+
+local function completeAll(c, args, from, to)
+  if c.cfg.exclusiveKey or c.cfg.retentionMs.c == 0 or c.wantsEvents then
+    return settleAll(c, args, from, to, 3, 'c', completeOne)
+  end
+  local ids, answers, seen = {}, {}, {}
+  local batch = { states = {}, running = {}, done = {}, version = false, answer = false }
+  for k = from, to, 3 do ids[#ids + 1] = args[k] end
+  local states = readMany(c.base .. ':s', ids)
+  for n = 1, #ids do
+    local k = from + 3 * (n - 1)
+    local id = ids[n]
+    answers[n] = not seen[id] and completePlain(c, batch, id, args[k + 1], args[k + 2], states[n])
+    seen[id] = true
+  end
+  writeMany('HSET', c.base .. ':s', batch.states)
+  writeMany('ZREM', c.base .. ':r', batch.running)
+  writeMany('ZADD', c.base .. ':dc', batch.done)
+  local others = {}
+  for n = 1, #ids do
+    if not answers[n] then others[#others + 1] = ids[n] end
+  end
+  load(c, others)
+  for n = 1, #ids do
+    local k = from + 3 * (n - 1)
+    if not answers[n] then answers[n] = settleAll(c, args, k, k + 2, 3, 'c', completeOne) end
+  end
+  return table.concat(answers)
+end
+
 local function failOne(c, r, delayMs, text)
   if delayMs == '' or r[ATTEMPTS] >= r[ATTEMPTS_MAX] then return finish(c, r, 'e', 'f', text) end
   setText(r, text)
@@ -73,6 +136,9 @@ local function settlement(name, stride, ended, change)
   end)
 end
 settlement('extend', 3, false, extendOne)
-settlement('complete', 3, 'c', completeOne)
+register('complete', { 'allow-oom' }, function(keys, args)
+  local c = open(keys[2], args)
+  return reply(c, 0, completeAll(c, args, 3, #args))
+end)
 settlement('fail', 4, 'f', failOne)
 settlement('release', 4, 'r', releaseOne)
