@@ -36,40 +36,58 @@ async function burnDown(queue: Queue, count: number): Promise<number> {
   return count / ((performance.now() - startedAt) / 1_000);
 }
 
-/** Enqueues and handles until the server is killed, restarts it, drains, and compares with what was acknowledged. */
+/**
+ * Enqueues to a queue that is served and to one that is not until the server is killed, restarts it, and compares what is
+ * there with what was acknowledged, and what was handled with what should have been.
+ */
 async function killInMidRun(
   { queue, server }: LabQueue,
   seconds: number,
 ): Promise<Omit<Outcome, 'perSecond'>> {
-  const name = 'killed';
-  const acknowledged: string[] = [];
   const handled = new Map<string, number>();
   const worker = createWorker({
     queue,
-    queues: [name],
+    queues: ['served'],
     slots: 20,
     leaseMs: 2_000,
     handler: ({ id }) => void handled.set(id, (handled.get(id) ?? 0) + 1),
   });
   await worker.start();
   const killed = new AbortController();
-  const producer = (async () => {
-    for (let step = 0; !killed.signal.aborted; step += 1) {
-      const messages = Array.from({ length: 10 }, (_, index) => ({ id: `${step}-${index}`, payload: {} }));
-      const outcomes = await queue.enqueue(name, messages).catch(() => []);
-      acknowledged.push(...outcomes.map(({ id }) => id));
-    }
-  })();
+  const producers = ['served', 'kept'].map((name) => produce(queue, name, killed.signal));
   await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
   await server.kill();
   killed.abort();
-  await producer;
+  const [served = [], kept = []] = await Promise.all(producers);
   await server.restart();
-  await drained(queue, name);
+  await drained(queue, 'served');
   await worker.stop();
-  const lost = acknowledged.filter((id) => !handled.has(id)).length;
+  const there = await waitingIds(queue, 'kept');
+  const lost = [...kept.filter((id) => !there.has(id)), ...served.filter((id) => !handled.has(id))].length;
   const doubled = [...handled.values()].filter((count) => count > 1).length;
-  return { acknowledged: acknowledged.length, lost, doubled };
+  return { acknowledged: served.length + kept.length, lost, doubled };
+}
+
+/** Enqueues ten messages at a time until `signal` fires; the ids that were acknowledged. */
+async function produce(queue: Queue, name: string, signal: AbortSignal): Promise<string[]> {
+  const acknowledged: string[] = [];
+  for (let step = 0; !signal.aborted; step += 1) {
+    const messages = Array.from({ length: 10 }, (_, index) => ({ id: `${step}-${index}`, payload: {} }));
+    const outcomes = await queue.enqueue(name, messages).catch(() => []);
+    acknowledged.push(...outcomes.map(({ id }) => id));
+  }
+  return acknowledged;
+}
+
+async function waitingIds(queue: Queue, name: string): Promise<Set<string>> {
+  const ids = new Set<string>();
+  let after: string | undefined;
+  do {
+    const page = await queue.list(name, { state: 'pending', limit: 1_000, after });
+    for (const { id } of page.messages) ids.add(id);
+    after = page.next;
+  } while (after !== undefined);
+  return ids;
 }
 
 async function drained(queue: Queue, name: string): Promise<void> {
