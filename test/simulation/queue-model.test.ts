@@ -13,6 +13,7 @@ import {
   oneof,
   option,
   record,
+  uniqueArray,
   type Arbitrary,
 } from 'fast-check';
 import { afterAll, beforeAll, describe, test } from 'vitest';
@@ -196,7 +197,7 @@ type Command =
 const of = <T extends Command['type']>(type: T) => constantFrom(type);
 const place = integer({ min: 0, max: 7 });
 const duration = constantFrom(1, 100, 1_000, 30_000);
-const someLeases = array(integer({ min: 0, max: 5 }), { minLength: 1, maxLength: 3 });
+const someLeases = uniqueArray(integer({ min: 0, max: 5 }), { minLength: 1, maxLength: 3 });
 const message: Arbitrary<ModelMessage> = record({
   id: place,
   payload: integer({ min: 1, max: 2 }),
@@ -238,10 +239,13 @@ const command: Arbitrary<Command> = oneof(
       refund: boolean(),
     }),
   },
-  { weight: 1, arbitrary: record({ type: of('cancel'), ids: array(place, { minLength: 1, maxLength: 2 }) }) },
   {
     weight: 1,
-    arbitrary: record({ type: of('requeue'), ids: array(place, { minLength: 1, maxLength: 2 }) }),
+    arbitrary: record({ type: of('cancel'), ids: uniqueArray(place, { minLength: 1, maxLength: 2 }) }),
+  },
+  {
+    weight: 1,
+    arbitrary: record({ type: of('requeue'), ids: uniqueArray(place, { minLength: 1, maxLength: 2 }) }),
   },
   {
     weight: 1,

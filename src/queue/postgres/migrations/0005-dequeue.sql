@@ -67,6 +67,8 @@ begin
     tids := {{schema}}.pick_matching(q, p_where, p_count);
   end if;
   if cardinality(tids) = 0 then return; end if;
+  -- After the locks: not before what freed these messages, by the clock, however long this call has waited for it.
+  if p_now is null then t := floor(extract(epoch from clock_timestamp()) * 1000)::bigint; end if;
   if q.rate_count is not null then
     insert into {{schema}}.rate_grants (queue_no, at, count) values (q.no, t, cardinality(tids));
   end if;
