@@ -18,7 +18,11 @@ export async function withLabQueue<T>(
   const { settings = {}, poolMax = 10 } = options;
   const server = await startPostgresServer({ fsync: true, settings });
   try {
-    const database = await openPostgres({ connectionString: await server.createDatabase(), poolMax });
+    const database = await openPostgres({
+      connectionString: await server.createDatabase(),
+      poolMax,
+      acquireTimeoutMs: 60_000,
+    });
     const queue = createQueue({ store: createPostgresQueueStore({ database }) });
     await queue.start();
     const { fsync, synchronousCommit } = await database.durability();
