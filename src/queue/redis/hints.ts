@@ -5,7 +5,6 @@
  */
 import type { Redis } from 'ioredis';
 import type { Log } from '../../log.js';
-import type { Keys } from './keys.js';
 
 type OnHint = (queue: string) => void;
 
@@ -13,15 +12,22 @@ const heartbeatMs = 2_000;
 
 export class Hints {
   readonly #open: () => Redis;
-  readonly #keys: Keys;
+  readonly #channelsOf: (queue: string) => string[];
+  readonly #queueOf: (channel: string) => string;
   readonly #log: Log;
   readonly #watchers = new Map<string, Set<OnHint>>();
   #listener: Redis | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: { open: () => Redis; keys: Keys; log: Log }) {
+  constructor(options: {
+    open: () => Redis;
+    channelsOf: (queue: string) => string[];
+    queueOf: (channel: string) => string;
+    log: Log;
+  }) {
     this.#open = options.open;
-    this.#keys = options.keys;
+    this.#channelsOf = options.channelsOf;
+    this.#queueOf = options.queueOf;
     this.#log = options.log;
   }
 
@@ -31,13 +37,13 @@ export class Hints {
     for (const queue of queues)
       this.#watchers.set(queue, (this.#watchers.get(queue) ?? new Set()).add(onHint));
     try {
-      if (added.length > 0) await listener.subscribe(...added.map((queue) => this.#keys.hint(queue)));
+      if (added.length > 0) await listener.subscribe(...added.flatMap(this.#channelsOf));
     } catch (error) {
       this.#forget(queues, onHint);
       throw error;
     }
     return async () => {
-      const gone = this.#forget(queues, onHint).map((queue) => this.#keys.hint(queue));
+      const gone = this.#forget(queues, onHint).flatMap(this.#channelsOf);
       if (gone.length > 0 && this.#listener?.status === 'ready') await this.#listener.unsubscribe(...gone);
     };
   }
@@ -61,7 +67,7 @@ export class Hints {
   #connect(): Redis {
     if (this.#listener) return this.#listener;
     const listener = this.#open();
-    listener.on('message', (channel: string) => this.#hint(this.#keys.queueOfHint(channel)));
+    listener.on('message', (channel: string) => this.#hint(this.#queueOf(channel)));
     // Subscriptions are renewed by the driver; what was published meanwhile is lost.
     listener.on('ready', () => setTimeout(() => this.#hintAll(), 100).unref());
     this.#listener = listener;

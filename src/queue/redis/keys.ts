@@ -15,8 +15,8 @@ export interface Keys {
   readonly queues: string;
   /** Hash of recurring messages: name -> JSON. */
   readonly recurring: string;
-  /** Channel of a queue's hints. */
-  hint(queue: string): string;
+  /** Channel of the hints of a queue or a shard. */
+  hint(queue: string, shard: number): string;
   /** The queue of a channel. */
   queueOfHint(channel: string): string;
 }
@@ -28,7 +28,7 @@ export function createKeys(prefix: string): Keys {
     base,
     queues: `${prefix}:queues`,
     recurring: `${prefix}:recurring`,
-    hint: (queue) => `${base(queue)}:hint`,
+    hint: (queue, shard) => `${base(queue, shard)}:hint`,
     queueOfHint: (channel) =>
       decodeURIComponent(channel.slice(prefix.length + 2, channel.indexOf('}')).split('#')[0] ?? ''),
   };

@@ -20,6 +20,7 @@ const files = [
   'follow-ups',
   'operate',
   'read',
+  'shards',
   'keep',
 ];
 

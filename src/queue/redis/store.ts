@@ -6,7 +6,7 @@
 import { type Log, silentLog } from '../../log.js';
 import { queueError } from '../errors.js';
 import type { MessageEvent } from '../message.js';
-import type { LeaseOutcome, QueueConfiguration, QueueStore, Recurring } from '../store.js';
+import type { LeaseOutcome, MessageToStore, QueueConfiguration, QueueStore, Recurring } from '../store.js';
 import type { Context, Place, Request } from './call.js';
 import { FunctionCaller, stopped } from './caller.js';
 import { openConnection, type RedisConnection } from './connection.js';
@@ -15,19 +15,13 @@ import { inspectDurability, type RedisDurabilityReport } from './durability.js';
 import { Hints } from './hints.js';
 import { createKeys, type Keys } from './keys.js';
 import { functionLibrary } from './library.js';
-import { completeWithFollowUps, settleAndDequeue } from './operations/complete-and-more.js';
 import { configure, readConfiguration } from './operations/configure.js';
-import { depth, oldest } from './operations/depth.js';
-import { dequeue } from './operations/dequeue.js';
-import { enqueue, exclusiveKeyOf } from './operations/enqueue.js';
-import { completeAcrossSlots } from './operations/follow-ups.js';
+import type { FollowUpAccess } from './operations/follow-ups.js';
 import { glance, housekeep } from './operations/housekeep.js';
-import { cancel, change, purge, requeue } from './operations/operate.js';
-import { get, history } from './operations/read.js';
-import { listPage } from './operations/list.js';
 import { advanceRecurring, putRecurring, readRecurring, removeRecurring } from './operations/recurring.js';
-import { complete, extend, fail, release } from './operations/settle.js';
 import { parseStoredConfiguration } from './configuration.js';
+import * as route from './routes.js';
+import { placesOf, shardOfMessage } from './shards.js';
 import { checkOptions, type RedisQueueStoreOptions } from './options.js';
 
 export interface RedisQueueStore extends QueueStore {
@@ -66,7 +60,12 @@ class Store implements RedisQueueStore {
     this.#log = options.log ?? silentLog;
     this.#keys = createKeys(options.prefix ?? 'headgate');
     this.#damage = new DamageLog(this.#log);
-    this.#hints = new Hints({ open: () => this.#listener(), keys: this.#keys, log: this.#log });
+    this.#hints = new Hints({
+      open: () => this.#listener(),
+      channelsOf: (queue) => this.#places(queue).map(({ shard }) => this.#keys.hint(queue, shard)),
+      queueOf: this.#keys.queueOfHint,
+      log: this.#log,
+    });
   }
 
   async start(): Promise<void> {
@@ -91,86 +90,81 @@ class Store implements RedisQueueStore {
       if (!this.#options.outbox) throw noTransaction();
       return this.#options.outbox.enqueue({ queue, messages, transaction, wake, now });
     }
-    const { context } = await this.#open();
+    const target = await this.#target(queue);
     await this.#register(queue);
-    const exclusiveKey = () => this.#exclusiveKey(queue);
-    const { outcomes, isNew } = await enqueue(context, place(queue), { messages, now, exclusiveKey });
+    const { outcomes, isNew } = await route.enqueue(target, { messages, now });
     if (isNew) await this.#register(queue, true);
     return outcomes;
   }
 
   async dequeue(request: Request<'dequeue'>) {
-    const { context } = await this.#open();
-    return dequeue(context, place(request.queue), request);
+    return route.dequeue(await this.#target(request.queue), request);
   }
 
   async extend(request: Request<'extend'>) {
-    return extend((await this.#open()).context, place(request.queue), request);
+    return route.extend(await this.#target(request.queue), request);
   }
 
   async complete({ queue, leases, transaction, now }: Request<'complete'>) {
     if (transaction !== undefined) throw noTransaction();
-    const { context } = await this.#open();
+    const target = await this.#target(queue);
     if (leases.every(({ followUps = [] }) => followUps.length === 0))
-      return complete(context, place(queue), { leases, now });
-    const access = { now, placeOf: place, configurationOf: (name: string) => this.configuration(name) };
+      return route.complete(target, { queue, leases, now });
     const outcomes: LeaseOutcome[] = [];
     for (const lease of leases) {
       const { followUps = [] } = lease;
       for (const followUp of followUps) await this.#register(followUp.queue);
-      const isOneSlot = !context.isCluster || followUps.every((followUp) => followUp.queue === queue);
-      const complete = isOneSlot ? completeWithFollowUps : completeAcrossSlots;
-      outcomes.push(await complete(context, place(queue), { ...lease, followUps }, access));
+      outcomes.push(await route.followUps(target, { ...lease, followUps }, this.#followUpAccess(now)));
     }
     return outcomes;
   }
 
   async fail(request: Request<'fail'>) {
-    return fail((await this.#open()).context, place(request.queue), request);
+    return route.fail(await this.#target(request.queue), request);
   }
 
   async release(request: Request<'release'>) {
-    return release((await this.#open()).context, place(request.queue), request);
+    return route.release(await this.#target(request.queue), request);
   }
 
   async settleAndDequeue(request: Request<'settleAndDequeue'>) {
-    return settleAndDequeue((await this.#open()).context, place(request.queue), request);
+    return route.settleAndDequeue(await this.#target(request.queue), request);
   }
 
   async cancel(request: Request<'cancel'>) {
-    return cancel((await this.#open()).context, place(request.queue), request);
+    return route.cancel(await this.#target(request.queue), request);
   }
 
   async change(request: Request<'change'>) {
-    return change((await this.#open()).context, place(request.queue), request);
+    return route.change(await this.#target(request.queue), request);
   }
 
   async requeue(request: Request<'requeue'>) {
-    return requeue((await this.#open()).context, place(request.queue), request);
+    return route.requeue(await this.#target(request.queue), request);
   }
 
   async purge(request: Request<'purge'>) {
-    return purge((await this.#open()).context, place(request.queue), request);
+    return route.purge(await this.#target(request.queue), request);
   }
 
-  async get({ queue, id }: Request<'get'>) {
-    return get((await this.#open()).context, place(queue), id);
+  async get(request: Request<'get'>) {
+    return route.get(await this.#target(request.queue), request);
   }
 
   async list(request: Request<'list'>) {
-    return listPage((await this.#open()).context, place(request.queue), request);
+    return route.list(await this.#target(request.queue), request);
   }
 
   async depth(request: Request<'depth'>) {
-    return depth((await this.#open()).context, place(request.queue), request);
+    return route.depth(await this.#target(request.queue), request);
   }
 
   async oldest(request: Request<'oldest'>) {
-    return oldest((await this.#open()).context, place(request.queue), request);
+    return route.oldest(await this.#target(request.queue), request);
   }
 
-  async history({ queue, id }: Request<'history'>) {
-    return history((await this.#open()).context, place(queue), id);
+  async history(request: Request<'history'>) {
+    return route.history(await this.#target(request.queue), request);
   }
 
   onEvents(listener: (events: readonly MessageEvent[]) => void): () => void {
@@ -217,7 +211,9 @@ class Store implements RedisQueueStore {
   async configure(queue: string, change: Partial<QueueConfiguration>): Promise<QueueConfiguration> {
     const { connection, context } = await this.#open();
     await this.#register(queue);
-    return configure(connection.client, context, [place(queue)], change);
+    const places = this.#places(queue);
+    route.refuseRateLimit(places, change);
+    return configure(connection.client, context, places, change);
   }
 
   async watch(queues: readonly string[], onHint: (queue: string) => void): Promise<() => Promise<void>> {
@@ -227,15 +223,15 @@ class Store implements RedisQueueStore {
 
   async ready({ queues, now }: Request<'ready'>): Promise<string[]> {
     const { context } = await this.#open();
-    const glances = await glance(context, queues.map(place), now);
-    return queues.filter((_, index) => glances[index]?.waits);
+    const places = queues.flatMap((queue) => this.#places(queue));
+    const waiting = (await glance(context, places, now)).filter(({ waits }) => waits);
+    return [...new Set(waiting.map(({ place }) => place.queue))];
   }
 
   async housekeep({ now }: Request<'housekeep'>) {
     const { context } = await this.#open();
-    const queues = await this.queues();
-    const access = { now, placeOf: place, configurationOf: (name: string) => this.configuration(name) };
-    const { moved, asOf, nextDueAt } = await housekeep(context, queues.map(place), access);
+    const places = (await this.queues()).flatMap((queue) => this.#places(queue));
+    const { moved, asOf, nextDueAt } = await housekeep(context, places, this.#followUpAccess(now));
     const ticks = (await readRecurring(await this.#access())).map(({ next }) => next);
     const next = Math.min(nextDueAt ?? Number.POSITIVE_INFINITY, ...ticks);
     return {
@@ -287,9 +283,30 @@ class Store implements RedisQueueStore {
     return { client: connection.client, context };
   }
 
-  async #exclusiveKey(queue: string): Promise<string> {
-    const { connection, context } = await this.#open();
-    return exclusiveKeyOf(await readConfiguration(connection.client, context, queue));
+  #places(queue: string): Place[] {
+    return placesOf(queue, this.#options.shards?.[queue] ?? 1);
+  }
+
+  async #target(queue: string): Promise<route.Target> {
+    const { context } = await this.#open();
+    return { context, places: this.#places(queue), configuration: () => this.configuration(queue) };
+  }
+
+  #followUpAccess(now: number | undefined): FollowUpAccess {
+    return {
+      now,
+      configurationOf: (queue) => this.configuration(queue),
+      spread: async ({ queue, messages }) => {
+        const places = this.#places(queue);
+        if (places.length === 1) return [{ place: places[0]!, messages }];
+        const { type } = await this.configuration(queue);
+        const isIn = (shard: number) => (message: MessageToStore) =>
+          shardOfMessage(message, type, places.length) === shard;
+        return places
+          .map((place, shard) => ({ place, messages: messages.filter(isIn(shard)) }))
+          .filter((target) => target.messages.length > 0);
+      },
+    };
   }
 
   /** Once a process is enough, unless the queue turned out to be gone from the server. */
@@ -305,8 +322,6 @@ class Store implements RedisQueueStore {
     return this.#connection.listener();
   }
 }
-
-const place = (queue: string): Place => ({ queue, shard: 0 });
 
 const noTransaction = () =>
   queueError('transaction-unsupported', 'the redis store has no transactions: enqueue through an outbox', {

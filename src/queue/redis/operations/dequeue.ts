@@ -10,7 +10,9 @@ export const dequeueMax = 1_000;
 /** Rounds that only move what is due; after them messages are handed out although more is due. */
 const sweepsMax = 200;
 
-export const leaseToken = (requestId: string): string => `${requestId}.${randomToken()}`;
+/** A shard other than the first stands in the token, so that its holder is led there. */
+export const leaseToken = (requestId: string, shard: number): string =>
+  `${requestId}.${shard === 0 ? '' : `${shard}~`}${randomToken()}`;
 
 export async function dequeue(
   context: Context,
@@ -18,7 +20,7 @@ export async function dequeue(
   request: DequeueRequest,
 ): Promise<LeasedMessage[]> {
   const { count, leaseMs = '', requestId, where, now } = request;
-  const token = leaseToken(requestId);
+  const token = leaseToken(requestId, place.shard);
   const pairs = Object.entries(where).flat();
   let cursor: readonly [score: string, member: string | Buffer] = ['', ''];
   for (let sweeps = 0; ; ) {

@@ -4,7 +4,6 @@ import { queueError } from '../../errors.js';
 import type { EnqueueOutcome, MessageToStore } from '../../store.js';
 import { type Context, type Place, run } from '../call.js';
 import { encodeHead, flag, stateOfLetter } from '../codec.js';
-import { parseStoredConfiguration } from '../configuration.js';
 
 const entriesPerCall = 1_000;
 const bytesPerCall = 1_048_576;
@@ -84,8 +83,3 @@ export const enqueueBlocked = (queue: string) =>
 
 export const keyMissing = (key: string) =>
   invalidInput(`metadata.${key}`, undefined, 'a value: the queue is exclusive by this key');
-
-export function exclusiveKeyOf(json: string | null): string {
-  const { type } = parseStoredConfiguration(json);
-  return type.kind === 'exclusive' ? type.key : '';
-}

@@ -4,16 +4,22 @@
  * process that completed ends in between.
  */
 import type { HeadgateError } from '../../../errors.js';
-import type { FollowUp, LeaseOutcome, QueueConfiguration } from '../../store.js';
+import type { FollowUp, LeaseOutcome, LeaseRef, MessageToStore, QueueConfiguration } from '../../store.js';
 import { type Context, keysOf, type Place, run } from '../call.js';
 import { enqueue, enqueueBlocked, keyMissing } from './enqueue.js';
-import type { LeaseWithFollowUps } from './complete-and-more.js';
 import { leaseOutcomes, resultArgument } from './settle.js';
+
+/** Messages of one place. */
+export interface FollowUpTarget {
+  readonly place: Place;
+  readonly messages: readonly MessageToStore[];
+}
 
 /** What a follow-up needs of its own queue. */
 export interface FollowUpAccess {
   readonly now: number | undefined;
-  readonly placeOf: (queue: string) => Place;
+  /** By the places they go to. */
+  readonly spread: (followUp: FollowUp) => Promise<FollowUpTarget[]>;
   readonly configurationOf: (queue: string) => Promise<QueueConfiguration>;
 }
 
@@ -36,7 +42,7 @@ async function refusal(
 export async function completeAcrossSlots(
   context: Context,
   place: Place,
-  lease: LeaseWithFollowUps,
+  lease: LeaseRef & { readonly result: string | undefined; readonly followUps: readonly FollowUp[] },
   access: FollowUpAccess,
 ): Promise<LeaseOutcome> {
   const { id, leaseToken, result, followUps } = lease;
@@ -64,14 +70,11 @@ async function move(
   context: Context,
   place: Place,
   [field, followUps]: readonly [field: string, followUps: readonly FollowUp[]],
-  { now, placeOf }: FollowUpAccess,
+  { now, spread }: FollowUpAccess,
 ): Promise<void> {
-  for (const { queue, messages } of followUps) {
-    const { outcomes } = await enqueue(context, placeOf(queue), {
-      messages,
-      now,
-      exclusiveKey: async () => '',
-    });
+  const targets = (await Promise.all(followUps.map(spread))).flat();
+  for (const { place: target, messages } of targets) {
+    const { outcomes } = await enqueue(context, target, { messages, now, exclusiveKey: async () => '' });
     // The queue has been paused meanwhile: housekeeping comes again.
     if (outcomes.some(({ kind }) => kind === 'refused')) return;
   }
