@@ -130,7 +130,7 @@ begin
 end $$;
 
 -- The best messages that have all pairs of `p_where`: walks the index of the rarest pair and compares the rest, in steps
--- of 10,000 entries.
+-- of up to 10,000 entries.
 create function {{schema}}.pick_matching(q {{schema}}.queues, p_where jsonb, p_count integer) returns tid[]
 language plpgsql
 set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -143,12 +143,13 @@ declare
   after_priority bigint := -9223372036854775808;
   after_seq bigint := 0;
   walked integer;
+  step_max integer := greatest(100, 2 * p_count);
 begin
   loop
     with walk as materialized (
       select p.priority, p.seq from {{schema}}.pairs p
       where p.queue_no = q.no and p.pair = rarest and (p.priority, p.seq) > (after_priority, after_seq)
-      order by p.priority, p.seq limit 10000
+      order by p.priority, p.seq limit step_max
     ), match as (
       select m.ctid from (select * from walk order by priority, seq) w cross join lateral (
         select m.ctid from {{schema}}.messages m where m.seq = w.seq and m.state = 1 and m.metadata @> p_where for update skip locked
@@ -160,18 +161,25 @@ begin
       (select w.seq from walk w order by w.priority desc, w.seq desc limit 1)
     into step, walked, after_priority, after_seq;
     tids := tids || step;
-    exit when walked < 10000 or cardinality(tids) >= p_count;
+    exit when walked < step_max or cardinality(tids) >= p_count;
+    step_max := least(10 * step_max, 10000);
   end loop;
   return tids;
 end $$;
 
--- The pair of `p_where` that the fewest pending messages have, by the settled depth: a hint.
+-- The pair of `p_where` that the fewest pending messages have: counted up to 500, beyond that by the settled depth.
 create function {{schema}}.rarest_pair(p_queue_no integer, p_where jsonb) returns text
 language sql stable
+set enable_seqscan = off set enable_bitmapscan = off
 as $$
   select {{schema}}.pair_of(e.key, e.value) from jsonb_each_text(p_where) e
     left join {{schema}}.depth d on d.queue_no = p_queue_no and d.pair = {{schema}}.pair_of(e.key, e.value)
-  order by coalesce(d.pending, 0) limit 1
+  order by (
+    select count(*) from (
+      select from {{schema}}.pairs p
+      where p.queue_no = p_queue_no and p.pair = hashtextextended({{schema}}.pair_of(e.key, e.value), 0) limit 500
+    ) p
+  ), coalesce(d.pending, 0) limit 1
 $$;
 
 -- How many more messages the rate limit lets through now. Dequeues of a limited queue take turns.

@@ -96,12 +96,13 @@ declare
   after_priority bigint := -9223372036854775808;
   after_seq bigint := 0;
   walked integer;
+  step_max integer := greatest(100, 2 * p_count);
 begin
   loop
     with walk as materialized (
       select p.priority, p.seq from {{schema}}.pairs p
       where p.queue_no = q.no and p.pair = rarest and (p.priority, p.seq) > (after_priority, after_seq)
-      order by p.priority, p.seq limit 10000
+      order by p.priority, p.seq limit step_max
     ), match as (
       select m.value, min(w.priority) as priority, min(w.seq) as seq
       from walk w cross join lateral (
@@ -121,7 +122,8 @@ begin
       (select w.seq from walk w order by w.priority desc, w.seq desc limit 1)
     into step, walked, after_priority, after_seq;
     held := held || step;
-    exit when walked < 10000 or cardinality(held) >= p_count;
+    exit when walked < step_max or cardinality(held) >= p_count;
+    step_max := least(10 * step_max, 10000);
   end loop;
   return held;
 end $$;
