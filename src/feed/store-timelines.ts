@@ -169,8 +169,6 @@ export interface OperateStore {
   ): Promise<{ position: string | undefined; timelines: number; entries: number; rows: number }>;
   progress(on: Queryable, name: string): Promise<string>;
   setProgress(on: Queryable, input: { name: string; position: string }): Promise<void>;
-  /** Vacuums the small tables through which all work passes; for a database that does not do so by itself. */
-  vacuumHotTables(on: Queryable): Promise<void>;
   /** Lets the planner know the tables after much has been loaded. */
   analyze(on: Queryable): Promise<void>;
 }

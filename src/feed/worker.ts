@@ -108,7 +108,6 @@ async function erase({ database, store, options, now }: FeedContext, account: st
 
 /** Of each round of housekeeping, so that trimming keeps up and never holds the rest up. */
 const trimMsMax = 100;
-const vacuumEveryMs = 60_000;
 
 const stopped = ['database-closed', 'database-unavailable', 'stopped'];
 
@@ -118,7 +117,6 @@ class Housekeeper {
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
   #ended = true;
-  #vacuumedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: FeedContext, everyMs: number) {
     this.#context = context;
@@ -145,15 +143,6 @@ class Housekeeper {
     const endsAtMs = context.clock.monotonicMs() + trimMsMax;
     while (!(await trimSome(context)) && context.clock.monotonicMs() < endsAtMs);
     await reportLag(context);
-    await this.#vacuum();
-  }
-
-  /** The embedded database has no autovacuum, and every post leaves dead rows in the tables of work in progress. */
-  async #vacuum(): Promise<void> {
-    const { database, store, clock } = this.#context;
-    if (database.driver !== 'pglite' || clock.monotonicMs() - this.#vacuumedAtMs < vacuumEveryMs) return;
-    this.#vacuumedAtMs = clock.monotonicMs();
-    await store.vacuumHotTables(database);
   }
 
   #plan(): void {

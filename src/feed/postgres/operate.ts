@@ -7,7 +7,7 @@ export function operateOperations(schema: string): OperateStore {
   return { ...statistics(schema), ...verification(schema), ...cleaning(schema), ...progressRows(schema) };
 }
 
-function statistics(schema: string): Pick<OperateStore, 'stats' | 'analyze' | 'vacuumHotTables'> {
+function statistics(schema: string): Pick<OperateStore, 'stats' | 'analyze'> {
   const counts = `
     select (select count(*) from ${schema}.accounts where erased_at is null) as accounts,
       (select count(*) from ${schema}.follows where kept_until is null) as follows,
@@ -48,12 +48,6 @@ function statistics(schema: string): Pick<OperateStore, 'stats' | 'analyze' | 'v
         followers: { median: Number(shape?.median), p99: Number(shape?.p99), max: Number(shape?.max) },
         fanOuts: { small: lane('small'), big: lane('big') },
       } satisfies Omit<FeedStats, 'threshold'>;
-    },
-
-    async vacuumHotTables(on) {
-      for (const table of ['fan_outs', 'fan_out_batches', 'follower_deltas', 'progress']) {
-        await on.query(`vacuum ${schema}.${table}`);
-      }
     },
 
     async analyze(on) {
