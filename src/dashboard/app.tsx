@@ -9,7 +9,7 @@ import { HomePage } from './feed/home-page.js';
 import { formatSeconds } from './format.js';
 import { route } from './navigation.js';
 import { EmptyNotice } from './notice.js';
-import { connection, overview } from './overview/live-overview.js';
+import { connection, overview, startup } from './overview/live-overview.js';
 import { OverviewPage } from './overview/overview-page.js';
 import { MessagePage } from './queues/message-page.js';
 import { QueuePage } from './queues/queue-page.js';
@@ -102,7 +102,8 @@ function Page({ route: current }: { readonly route: Route }) {
 }
 
 function Connection() {
-  const state = connection.value;
+  // A server that starts refuses the stream: it is there, only not yet ready.
+  const state = startup.value === undefined ? connection.value : 'connecting';
   const text = { connecting: 'Connecting', live: 'Live', lost: 'Connection lost, trying again' }[state];
   const uptimeMs = overview.value?.uptimeMs;
   return (

@@ -54,9 +54,8 @@ export function formatPriority(priority: number, nowMs: number): string {
   return isDeadline ? formatTime(priority, nowMs) : String(priority);
 }
 
-/** Two digits after the point, floored: 99.997 % is not 100 %. */
+/** Two digits after the point, floored: 99.997 % is not 100 %. `total` is not 0. */
 export function formatShare(part: number, total: number): string {
-  if (total === 0) return '—';
   const percent = Math.floor((part / total) * 10_000) / 100;
   return `${percent === 100 ? '100' : percent.toFixed(2)} %`;
 }

@@ -115,6 +115,7 @@ describe.skipIf(browserPath === undefined)('the dashboard', () => {
     await bar.waitFor();
     expect(await bar.getAttribute('value')).toBe('3');
     expect(await page.getByRole('alert').count()).toBe(0);
+    expect(await page.getByText('Connecting', { exact: true }).count()).toBe(1);
     await context.unrouteAll({ behavior: 'ignoreErrors' });
     await page.locator('.chart canvas').nth(5).waitFor();
     expect(await bar.count()).toBe(0);

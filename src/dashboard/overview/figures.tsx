@@ -27,7 +27,11 @@ export function Figures({ now }: { readonly now: RunningOverview }) {
         name="Home reads"
         value={perSecond(homeReads)}
         unit="/s"
-        note={`${formatShare(feed.homeCompleteTotal, feed.homeReadsTotal)} complete`}
+        note={
+          feed.homeReadsTotal === 0
+            ? 'nobody has read yet'
+            : `${formatShare(feed.homeCompleteTotal, feed.homeReadsTotal)} complete`
+        }
       />
       <Figure name="Fan-out lag" value={formatSeconds(lag)} note="publish to last follower" />
       <Figure
