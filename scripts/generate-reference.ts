@@ -6,6 +6,9 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { groundErrors, type ErrorTable } from '../src/errors.js';
 import { feedErrors, feedMetrics } from '../src/feed/index.js';
 import type { MetricTable } from '../src/metrics.js';
+import { notifyErrors, notifyMetrics } from '../src/notify/index.js';
+import { outboxMetrics } from '../src/queue/outbox/index.js';
+import { redisQueueErrors } from '../src/queue/redis/index.js';
 import { queueErrors, queueMetrics, workerErrors, workerMetrics } from '../src/queue/index.js';
 import { openApiDocument, serverErrors } from '../src/server/index.js';
 
@@ -47,10 +50,18 @@ const pages: Readonly<Record<string, string>> = {
     Ground: groundErrors,
     Queue: queueErrors,
     Worker: workerErrors,
+    'Queue on Redis': redisQueueErrors,
     Feed: feedErrors,
+    Notify: notifyErrors,
     Server: serverErrors,
   }),
-  'metrics.md': metricsPage({ Queue: queueMetrics, Worker: workerMetrics, Feed: feedMetrics }),
+  'metrics.md': metricsPage({
+    Queue: queueMetrics,
+    Worker: workerMetrics,
+    Outbox: outboxMetrics,
+    Feed: feedMetrics,
+    Notify: notifyMetrics,
+  }),
   'openapi.json': `${JSON.stringify(await openApiDocument(), null, 2)}\n`,
 };
 
