@@ -104,12 +104,12 @@ begin
       where p.queue_no = q.no and p.pair = rarest and (p.priority, p.seq) > (after_priority, after_seq)
       order by p.priority, p.seq limit step_max
     ), match as (
-      select m.value, min(w.priority) as priority, min(w.seq) as seq
+      select distinct on (m.value) m.value, w.priority, w.seq
       from walk w cross join lateral (
         select m.value from {{schema}}.messages m where m.seq = w.seq and m.state = 1 and m.metadata @> p_where limit 1
       ) m
       where m.value <> all (held)
-      group by m.value
+      order by m.value, w.priority, w.seq
     ), free as (
       select v.value from (select * from match order by priority, seq) m cross join lateral (
         select v.value from {{schema}}.exclusive_values v
