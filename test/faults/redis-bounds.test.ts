@@ -14,7 +14,7 @@ const argumentsMax = 4_010;
 const commandsMax = 6_000;
 const walkMax = 1_000;
 
-const count = 20_000;
+const count = 10_000;
 
 /** Watches the commands that functions issue. */
 class Monitor {
@@ -23,6 +23,7 @@ class Monitor {
   commandsSeen = 0;
   rangeSeen = 0;
   #ofThisCall = 0;
+  #total = 0;
 
   private constructor(stream: Redis) {
     this.#stream = stream;
@@ -39,6 +40,7 @@ class Monitor {
       return;
     }
     this.#ofThisCall += 1;
+    this.#total += 1;
     this.commandsSeen = Math.max(this.commandsSeen, this.#ofThisCall);
     this.argumentsSeen = Math.max(this.argumentsSeen, args.length);
     const [command = '', , from, to] = args;
@@ -48,6 +50,15 @@ class Monitor {
         this.rangeSeen,
         limit > 0 ? Number(args[limit + 2]) : Number(to) - Number(from) + 1,
       );
+  }
+
+  /** Commands that functions have issued since the last look. */
+  async sinceLastLook(): Promise<number> {
+    // What MONITOR has to say arrives behind the answers.
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    const total = this.#total;
+    this.#total = 0;
+    return total;
   }
 
   stop(): void {
@@ -152,6 +163,30 @@ describe.skipIf(!findRedisServer())('bounds of the redis store (needs redis-serv
     expect((await queue.dequeue('values', { count: 10 })).map(({ id }) => id)).toEqual(['free']);
     await queue.complete('values', [lease!]);
     expect((await queue.dequeue('values', { count: 10 })).map(({ id }) => id)).toEqual(['m1']);
+  });
+
+  test('blocked messages are in the way of a filter once, not at every dequeue', async () => {
+    await queue.configure('both', { type: { kind: 'exclusive', key: 'user' } });
+    await fill('both', () => ({ metadata: { user: 'u', tenant: 't' } }));
+    await queue.enqueue(
+      'both',
+      Array.from({ length: 20 }, (_, number) => ({
+        id: `free${number}`,
+        payload: {},
+        metadata: { user: `v${number}`, tenant: 't' },
+      })),
+    );
+    const where = { tenant: 't' };
+    const [blocking] = await queue.dequeue('both', { where });
+    expect(blocking).toMatchObject({ id: 'm0' });
+    expect(await queue.dequeue('both', { where })).toMatchObject([{ id: 'free0' }]);
+    await monitor.sinceLastLook();
+    for (let round = 1; round < 11; round += 1)
+      expect(await queue.dequeue('both', { where })).toMatchObject([{ id: `free${round}` }]);
+    expect(await monitor.sinceLastLook()).toBeLessThan(10 * 40);
+    expect(await queue.depth('both', where)).toMatchObject({ pending: count + 20 - 12, running: 12 });
+    await queue.complete('both', [blocking!]);
+    expect(await queue.dequeue('both', { where, count: 2 })).toMatchObject([{ id: 'm1' }, { id: 'free11' }]);
   });
 
   test('in all of this no function went past its bounds', () => {

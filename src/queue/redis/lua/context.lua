@@ -266,6 +266,20 @@ local function flushExpiring(c)
   c.expiring = NONE
 end
 
+-- A value is idle: of what filters have set aside of it the best of each pair can be found again. Whatever is better than
+-- these has never been set aside.
+local function restore(c, value)
+  local pairsAside = call('SMEMBERS', c.base .. ':a:' .. value)
+  for k = 1, #pairsAside do
+    local best = call('ZPOPMIN', c.base .. ':y:' .. pairsAside[k] .. '\0' .. value)
+    if best[1] then
+      put(c, ':k:' .. pairsAside[k], best[1], best[2])
+    else
+      call('SREM', c.base .. ':a:' .. value, pairsAside[k])
+    end
+  end
+end
+
 -- Brings `v` and the idle heads to what the waiting messages of each touched value say, after those have been written.
 local function flushValues(c)
   local values = {}
@@ -283,6 +297,9 @@ local function flushValues(c)
       if head[1] then
         entry = 'h' .. head[1]
         put(c, ':h', head[1], head[2])
+        restore(c, value)
+      elseif current then
+        call('DEL', c.base .. ':a:' .. value)
       end
     end
     if current ~= entry then

@@ -98,7 +98,7 @@ local function busyValues(c, keys)
   end
   local entries = readMany(c.base .. ':v', values)
   for k = 1, #values do
-    if entries[k] and byte(entries[k]) == 114 then busy[values[k]] = true end
+    if entries[k] and byte(entries[k]) == 114 then busy[values[k]] = 'running' end
   end
   return busy
 end
@@ -116,6 +116,14 @@ local function keysOf(c, suffix, members, at)
   return keys
 end
 
+-- A message whose value is busy would be in the way of every dequeue by this filter until then: it is set aside.
+local function setAside(c, suffix, r, value)
+  local pair, member = sub(suffix, 4), waitingMember(r)
+  put(c, suffix, member, false)
+  put(c, asideOf(pair, value), member, r[PRIORITY])
+  call('SADD', c.base .. ':a:' .. value, pair)
+end
+
 -- The best of a filter: walks the index of its rarest pair. Answers keys, or nil and where to go on.
 local function choose(c, wanted, args, score, member)
   local suffix, size = rarest(c, args, 9)
@@ -126,13 +134,14 @@ local function choose(c, wanted, args, score, member)
   while #chosen < wanted and walked < WALK_MAX do
     local members = call('ZRANGE', key, rank, rank + step - 1)
     local keys = keysOf(c, suffix, members, WAITING_KEY_AT)
-    local busy = c.cfg.exclusiveKey and busyValues(c, keys) or {}
+    local busy = c.cfg.exclusiveKey and busyValues(c, keys) or NONE
     for k = 1, #keys do
       local r = c.records[keys[k]]
       local value = r and valueOf(c, r)
+      if value and busy[value] == 'running' then setAside(c, suffix, r, value) end
       if r and #chosen < wanted and not (value and busy[value]) and matches(c, r, args, 9) then
         chosen[#chosen + 1] = keys[k]
-        if value then busy[value] = true end
+        if value then busy[value] = 'chosen' end
       end
     end
     walked, rank = walked + #members, rank + #members

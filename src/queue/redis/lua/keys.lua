@@ -8,10 +8,13 @@
 --   r            zset    running: (lease until, number + id)
 --   dc dx de     zset    completed, canceled, errored: (number, number + record key)
 --   x            zset    terminal messages: (expires at, packed list of record keys that end together)
---   k:<pair>     zset    the pending messages that have a metadata pair, as in p
---   n            hash    how many messages of a pair are invisible (`i<pair>`) and running (`r<pair>`)
+--   k:<pair>     zset    the pending messages that have a metadata pair, as in p, but for those in y
+--   n            hash    how many messages of a pair are invisible (`i<pair>`), running (`r<pair>`) and, in an exclusive queue,
+--                        pending (`p<pair>`)
 --   v            hash    exclusivity value -> `r<id>` while one runs, else `h<member>` of its best waiting message
 --   w:<value>    zset    the pending messages of a value, as in p
+--   y:<pair>,<value>  zset  set aside: pending messages of a value that was busy when a filter met them in k:<pair>
+--   a:<value>    set     the pairs under which messages of a value are set aside
 --   h            zset    the best waiting message of each value of which none runs, as in p
 --   f            hash    lease token -> follow-ups of a completed message that are still on their way to other slots
 --   t            hash    request id -> ids it was given; `<request id>#` -> how many of several still run

@@ -1,11 +1,22 @@
 -- Moves of one message from state to state: out of the indexes of the old state, into those of the new one, its version up
 -- by one, an entry in its history and an event.
+local function asideOf(pair, value)
+  return ':y:' .. pair .. '\0' .. value
+end
+
 local function displace(c, r)
   local state, metadata = r[STATE], metadataOf(c, r)
   if state == 'p' then
     local member, value = waitingMember(r), valueOf(c, r)
     put(c, ':p', member, false)
-    for k = 1, metadata and #metadata or 0, 2 do put(c, ':k:' .. metadata[k] .. '\0' .. metadata[k + 1], member, false) end
+    for k = 1, metadata and #metadata or 0, 2 do
+      local pair = metadata[k] .. '\0' .. metadata[k + 1]
+      put(c, ':k:' .. pair, member, false)
+      if value then
+        put(c, asideOf(pair, value), member, false)
+        count(c, 'p' .. pair, -1)
+      end
+    end
     if value then
       put(c, ':w:' .. value, member, false)
       touch(c, value)
@@ -32,7 +43,11 @@ local function place(c, r)
   if state == 'p' then
     local member, value, priority = waitingMember(r), valueOf(c, r), r[PRIORITY]
     put(c, ':p', member, priority)
-    for k = 1, metadata and #metadata or 0, 2 do put(c, ':k:' .. metadata[k] .. '\0' .. metadata[k + 1], member, priority) end
+    for k = 1, metadata and #metadata or 0, 2 do
+      local pair = metadata[k] .. '\0' .. metadata[k + 1]
+      put(c, ':k:' .. pair, member, priority)
+      if value then count(c, 'p' .. pair, 1) end
+    end
     if value then
       put(c, ':w:' .. value, member, priority)
       touch(c, value)

@@ -17,6 +17,12 @@ local function isPast(member, score, afterScore, afterHigh, afterLow)
   return high > afterHigh or (high == afterHigh and low > afterLow)
 end
 
+-- Where all pending messages of a filter are found. In an exclusive queue some may be set aside from the index of the pair.
+local function waitingSuffix(c, args, from)
+  if c.cfg.exclusiveKey or #args < from then return ':p' end
+  return rarest(c, args, from)
+end
+
 -- list. keys: queue. args: now, events, state, limit, cursor (score and 8 bytes of number; empty at the start), pairs.
 -- answer: the cursor behind what was walked (nothing at the end), then record key, body and state record of each.
 local function list(keys, args)
@@ -73,10 +79,9 @@ local function depth(keys, args)
   end
   if #args > 4 then return reply(c, 0, { c.now, -1, -1, -1 }) end
   local pair = args[3] .. '\0' .. args[4]
-  local counts = call('HMGET', c.base .. ':n', 'i' .. pair, 'r' .. pair)
-  return reply(c, 0, {
-    c.now, tonumber(counts[1] or 0), call('ZCARD', c.base .. ':k:' .. pair), tonumber(counts[2] or 0),
-  })
+  local counts = call('HMGET', c.base .. ':n', 'i' .. pair, 'r' .. pair, 'p' .. pair)
+  local pending = c.cfg.exclusiveKey and tonumber(counts[3] or 0) or call('ZCARD', c.base .. ':k:' .. pair)
+  return reply(c, 0, { c.now, tonumber(counts[1] or 0), pending, tonumber(counts[2] or 0) })
 end
 register('depth', { 'allow-oom' }, depth)
 
@@ -85,7 +90,7 @@ register('depth', { 'allow-oom' }, depth)
 local function countMatching(keys, args)
   local c = open(keys[2], args)
   local state, rank = args[3], tonumber(args[4])
-  local suffix = state == 'p' and rarest(c, args, 5) or ':' .. state
+  local suffix = state == 'p' and waitingSuffix(c, args, 5) or ':' .. state
   local members, walked, matched = call('ZRANGE', c.base .. suffix, rank, rank + WALK - 1), {}, 0
   for k = 1, #members do walked[k] = sub(members[k], state == 'p' and WAITING_KEY_AT or PLAIN_KEY_AT) end
   load(c, walked)
@@ -106,7 +111,7 @@ local function oldest(keys, args)
     local _, more = sweep(c, SWEEP_MAX)
     if more then return reply(c, 1, {}) end
   end
-  local suffix = #args > 3 and rarest(c, args, 4) or ':p'
+  local suffix = waitingSuffix(c, args, 4)
   local members = call('ZRANGE', c.base .. suffix, rank, rank + WALK - 1)
   local looks, walked, busy = #args > 5 or c.cfg.exclusiveKey, {}, {}
   if looks then
