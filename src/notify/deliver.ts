@@ -12,7 +12,7 @@ import type { NotifySettings } from './options.js';
 import type { AttemptOutcome, Provider } from './provider.js';
 import { nextQuietEnd } from './quiet-hours.js';
 import type { RateLimiter } from './rate.js';
-import type { ProviderSelection } from './selection.js';
+import type { Choice, ProviderSelection } from './selection.js';
 import type { Claim, Settled } from './store.js';
 
 export interface DeliverRequest {
@@ -66,12 +66,20 @@ export class Deliverer {
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
   }
 
-  async #deliver({ id, route, urgent, stopped }: DeliverRequest): Promise<void> {
-    const { store, database, clock, timings } = this.#settings;
-    if (stopped.aborted) throw new ReleaseError('stopping');
-    const choice = await this.#selection.choose(route);
+  async #deliver(request: DeliverRequest): Promise<void> {
+    if (request.stopped.aborted) throw new ReleaseError('stopping');
+    const choice = await this.#selection.choose(request.route);
     if (choice === undefined)
       throw new ReleaseError('no provider may be called now', { delayMs: noProviderMs });
+    try {
+      await this.#deliverBy(choice, request);
+    } finally {
+      this.#selection.endProbe(choice);
+    }
+  }
+
+  async #deliverBy(choice: Choice, { id, route, urgent, stopped }: DeliverRequest): Promise<void> {
+    const { store, database, clock, timings } = this.#settings;
     const waitMs = await this.#limiter.spend(choice.first, urgent);
     if (waitMs > 0) throw new ReleaseError('the rate is used up', { delayMs: waitMs });
     const askedAtMs = clock.monotonicMs();
@@ -79,7 +87,8 @@ export class Deliverer {
       id,
       provider: choice.first.name,
       alternative: choice.second?.name,
-      timeoutMs: this.#timeoutMs(choice.first, Number.POSITIVE_INFINITY),
+      // Whichever of them the row is bound to: it is held for as long as the slowest may take.
+      timeoutMs: Math.max(...this.#selection.providersOf(route).map((one) => this.#timeoutMs(one))),
       marginMs: timings.marginMs,
       now: clock.storeNow(),
     });
@@ -131,7 +140,7 @@ export class Deliverer {
     throw new ReleaseError(reason, { delayMs });
   }
 
-  #timeoutMs(provider: Provider, timeLeftMs: number): number {
+  #timeoutMs(provider: Provider, timeLeftMs = Number.POSITIVE_INFINITY): number {
     return Math.max(1, Math.min(provider.timeoutMs ?? this.#settings.timings.timeoutMs, timeLeftMs));
   }
 

@@ -16,6 +16,8 @@ export interface Choice {
   readonly first: Provider;
   /** The next one that may be called, for kinds that may change after an unknown outcome. */
   readonly second: Provider | undefined;
+  /** One call that finds out whether the provider is back; end it by `endProbe`, called or not. */
+  readonly isProbe: boolean;
 }
 
 const reportEveryMs = 250;
@@ -75,6 +77,10 @@ export class ProviderSelection implements Component {
     return [...this.#byRoute.keys()];
   }
 
+  providersOf(route: string): readonly Provider[] {
+    return this.#byRoute.get(route) ?? [];
+  }
+
   /** Tells what was seen and reads what the others have. */
   async refresh(): Promise<void> {
     await this.#reportAll();
@@ -83,17 +89,21 @@ export class ProviderSelection implements Component {
 
   /** Undefined: none may be called. A provider whose cool-down is over gets one message as a probe. */
   async choose(route: string): Promise<Choice | undefined> {
-    for (const provider of this.#byRoute.get(route) ?? []) {
+    for (const provider of this.providersOf(route)) {
       if (this.#standing(provider) !== 'probe' || !(await this.#takeProbe(provider))) continue;
-      return { first: provider, second: undefined };
+      return { first: provider, second: undefined, isProbe: true };
     }
     const [first, second] = this.#callable(route);
-    return first && { first, second };
+    return first && { first, second, isProbe: false };
+  }
+
+  endProbe({ first, isProbe }: Choice): void {
+    if (isProbe) this.#probing.delete(first.name);
   }
 
   /** Whether anything of the route may be dequeued now. */
   isOpen(route: string): boolean {
-    return (this.#byRoute.get(route) ?? []).some((provider) => this.#standing(provider) !== 'shut');
+    return this.providersOf(route).some((provider) => this.#standing(provider) !== 'shut');
   }
 
   /** The provider that the next message of the route will go to. */
@@ -103,7 +113,7 @@ export class ProviderSelection implements Component {
 
   /** The provider of that name, if it may be called. */
   named(name: string, route: string): Provider | undefined {
-    return (this.#byRoute.get(route) ?? []).find(
+    return this.providersOf(route).find(
       (provider) =>
         provider.name === name && (this.#standing(provider) === 'open' || this.#probing.has(name)),
     );
@@ -119,7 +129,7 @@ export class ProviderSelection implements Component {
     const { name } = provider;
     if (provider.oneService === false) return;
     this.#seen.set(name, summedUp(this.#seen.get(name) ?? nothing, outcome));
-    const isProbe = this.#probing.delete(name);
+    const isProbe = this.#probing.has(name);
     const { unanswered, pausedMs, configuration } = this.#seen.get(name) as ProviderReport;
     const isUrgent = isProbe || pausedMs !== undefined || configuration !== undefined;
     if (isUrgent || unanswered >= this.#settings.breaker.unanswered) {
@@ -130,7 +140,7 @@ export class ProviderSelection implements Component {
   }
 
   #callable(route: string): Provider[] {
-    return (this.#byRoute.get(route) ?? []).filter((provider) => this.#standing(provider) === 'open');
+    return this.providersOf(route).filter((provider) => this.#standing(provider) === 'open');
   }
 
   #standing(provider: Provider): 'open' | 'shut' | 'probe' {

@@ -9,6 +9,7 @@ import { addsUp, kinds, openWorld, programmableProvider, until, untilEnded, type
 const peopleKinds = defineKinds({
   ...kinds,
   code: { ...kinds.otp, purpose: () => 'login', required: true },
+  flash: { ...kinds.promo, deadline: '2s' },
   follow: {
     delivery: 'at-least-once',
     channels: ['inbox'],
@@ -77,7 +78,7 @@ describe.each(testDatabases().slice(0, 2))('people on $name', (testDatabase) => 
     await people.prefer('n29', { kind: 'order', channel: 'email', enabled: true });
     const table = await people.preferences('n29');
     const off = table.filter(({ enabled }) => !enabled).map(({ kind, channel }) => `${kind} ${channel}`);
-    expect(off).toEqual(['follow email', 'promo email', 'promo push']);
+    expect(off).toEqual(['flash email', 'follow email', 'promo email', 'promo push']);
     await expect(people.prefer('n29', { kind: 'otp', channel: 'sms', enabled: false })).rejects.toMatchObject(
       { code: 'kind-required' },
     );
@@ -274,6 +275,26 @@ describe.each(testDatabases().slice(0, 2))('people on $name', (testDatabase) => 
     expect(await second).toMatchObject({ state: 'streamed', taken: 120 });
     await until(async () => (await campaigns.progress('spring')).sent === 120, { boundMs: 30_000 });
     expect(recipients.every(({ to }) => push.calls(to![0]!.address).length === 1)).toBe(true);
+  });
+
+  it('the deadline of a campaign stands still while it is paused', async () => {
+    const { campaigns } = world.notify;
+    const sendAt = Date.now() + 300;
+    const recipients = Array.from(
+      { length: 5 },
+      (_, index): Recipient => ({
+        user: `f${index}`,
+        data: { what: 'x' },
+        to: [{ channel: 'push', address: `f-${index}`, details: { platform: 'fcm' } }],
+        sendAt,
+      }),
+    );
+    await campaigns.run({ id: 'flash', kind: 'flash', recipients });
+    await campaigns.pause('flash');
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    expect(await campaigns.progress('flash')).toMatchObject({ state: 'paused', waiting: 5, expired: 0 });
+    await campaigns.resume('flash');
+    await until(async () => (await campaigns.progress('flash')).sent === 5, { boundMs: 30_000 });
   });
 
   it('a canceled campaign ends what waits', async () => {

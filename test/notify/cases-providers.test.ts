@@ -6,6 +6,7 @@ import { testDatabases } from '../database/test-databases.js';
 import {
   ambiguous,
   email,
+  notAccepted,
   openWorld,
   quickKinds,
   scriptedProvider,
@@ -156,6 +157,29 @@ describe.each(testDatabases().slice(0, 2))('providers on $name', (testDatabase) 
         (await world.notify.delivery(one.deliveries[0]!.id))?.provider === 'first' &&
         first.calls.length > silentCalls + 1
       );
+    });
+    await worker.stop();
+    await world.stop();
+  });
+
+  it('what the first provider declines goes to the next one at once, and back to the first after a pause', async () => {
+    const first = scriptedProvider('email', [notAccepted], { name: 'first' });
+    const second = scriptedProvider('email', [notAccepted, { kind: 'sent' }], { name: 'second' });
+    const world = await openWorld({ database, providers: [first, second], kinds: quickKinds });
+    const worker = world.notify.worker({ slots: 1, floors: false });
+    await worker.start();
+    const { deliveries } = await world.notify.send('promo', {
+      user: 'u',
+      key: 'k',
+      data: { what: 'x' },
+      to: [email],
+    });
+    await untilEnded(world.notify, [deliveries[0]!.id]);
+    expect([first.calls.length, second.calls.length]).toEqual([2, 2]);
+    expect(await world.notify.delivery(deliveries[0]!.id)).toMatchObject({
+      state: 'sent',
+      provider: 'second',
+      attempts: 1,
     });
     await worker.stop();
     await world.stop();

@@ -1,11 +1,13 @@
 -- What people see and steer: campaigns, digests, the in-app inbox.
 
--- `taken`: recipients read from the stream and accepted; a resumed stream may skip so many.
+-- `taken`: recipients read from the stream and accepted. `paused_ms`: how long it has stood still; deadlines move by it.
 create table {{schema}}.campaigns (
   id text collate "C" primary key,
   kind text collate "C" not null,
   state text not null default 'running' check (state in ('running', 'paused', 'canceled', 'streamed')),
   taken bigint not null default 0,
+  paused_at bigint,
+  paused_ms bigint not null default 0,
   created_at bigint not null,
   changed_at bigint not null
 );

@@ -1,6 +1,7 @@
 /** Campaigns: how far the stream of recipients has got, and what became of those that were taken. */
 import type { DeliveryState } from '../../notification.js';
 import type { CampaignState, CampaignStore } from '../../people-store.js';
+import { pausedPollMs } from '../deadline-sql.js';
 import { nowSql } from '../time.js';
 
 export function campaignOperations(schema: string): CampaignStore {
@@ -10,7 +11,10 @@ export function campaignOperations(schema: string): CampaignStore {
   const take = `
     update ${schema}.campaigns set taken = taken + $2::bigint, changed_at = ${nowSql('$3')} where id = $1 returning state`;
   const move = `
-    update ${schema}.campaigns set state = $3, changed_at = ${nowSql('$4')} where id = $1 and state = any($2::text[])`;
+    update ${schema}.campaigns set state = $3, changed_at = ${nowSql('$4')},
+      paused_ms = paused_ms + case state when 'paused' then ${nowSql('$4')} - paused_at + ${2 * pausedPollMs} else 0 end,
+      paused_at = case $3 when 'paused' then ${nowSql('$4')} end
+    where id = $1 and state = any($2::text[])`;
   const one = `select id, kind, state, taken from ${schema}.campaigns where id = $1`;
   const counts = `
     select state, count(*) as count from ${schema}.deliveries where campaign = $1 group by state`;

@@ -6,6 +6,7 @@ import type { Queryable } from '../../../database/index.js';
 import type { JsonObject, Channel, Content, DeliveryState } from '../../notification.js';
 import type { Priority } from '../../kinds.js';
 import type { Claim, Now } from '../../store.js';
+import { deadlineOf, pausedPollMs } from '../deadline-sql.js';
 import { isEnabled } from '../preference-sql.js';
 import { nowSql } from '../time.js';
 
@@ -42,16 +43,17 @@ export interface ClaimInput {
   readonly now: Now;
 }
 
-/** How long a delivery of a paused campaign is left alone. */
-const pausedMs = 5_000;
-
 export function claim(schema: string) {
   const text = `
     with clock as materialized (select ${nowSql('$5')} as now),
     held as materialized (
       select d.id, d.notification, d.user_id, d.kind, d.channel, d.address, d.details, d.content, d.state, d.attempt,
-        d.attempts, d.pinned, d.run_after, d.sending_until, d.expires_at, d.created_at, d.campaign, k.priority, k.required, k.secret, u.time_zone, u.quiet_from, u.quiet_until,
+        d.attempts, d.pinned, d.run_after, d.sending_until, ${deadlineOf(schema)} as expires_at,
+        d.created_at, d.campaign, k.priority, k.required,
+        k.secret, u.time_zone, u.quiet_from, u.quiet_until,
         case
+          -- What the first one has just declined goes to the other one, and then back.
+          when d.pinned is null and d.declines % 2 = 1 and d.provider = $2 then coalesce($6, $2)
           when d.pinned is null then $2
           when not k.change_provider then d.pinned
           when d.pinned = $2 then coalesce($6, $2)
@@ -106,9 +108,10 @@ export function claim(schema: string) {
         r.attempt + (r.verdict = 'claimed')::integer, case r.verdict when 'claimed' then r.chosen end, r.reason
       from reasoned r where r.verdict in ('claimed', 'expired', 'suppressed'))
     select r.verdict, r.state, r.notification, r.user_id, r.kind, r.channel, r.address, r.details, r.content, r.priority,
-      r.attempt, r.attempts, r.created_at, r.chosen, r.pinned, r.time_zone, r.quiet_from, r.quiet_until, r.expires_at - r.now as time_left_ms, r.now - r.run_after as waited_ms,
+      r.attempt, r.attempts, r.created_at, r.chosen, r.pinned, r.time_zone,
+      r.quiet_from, r.quiet_until, r.expires_at - r.now as time_left_ms, r.now - r.run_after as waited_ms,
       case r.state when 'sending' then r.sending_until - r.now
-        else case when r.run_after > r.now then r.run_after - r.now else ${pausedMs} end end as later_ms
+        else case when r.run_after > r.now then r.run_after - r.now else ${pausedPollMs} end end as later_ms
     from reasoned r`;
 
   return async (on: Queryable, input: ClaimInput): Promise<Claim> => {

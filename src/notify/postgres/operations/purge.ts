@@ -16,6 +16,10 @@ export function purge(schema: string): HousekeepingStore['purge'] {
     names as (
       delete from ${schema}.provider_messages m using ${schema}.deliveries d, old
       where d.notification = old.id and m.delivery = d.id),
+    digests as (
+      delete from ${schema}.digests where id in (
+        select g.id from ${schema}.digests g, clock
+        where g.state = 'closed' and g.closes_at < clock.now - $2::bigint limit $1)),
     heads as (delete from ${schema}.notifications n using old where n.id = old.id returning 1),
     receipts as (
       delete from ${schema}.receipts where seq in (

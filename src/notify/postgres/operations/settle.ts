@@ -7,6 +7,7 @@ import type { Queryable } from '../../../database/index.js';
 import type { DeliveryState } from '../../notification.js';
 import type { AttemptOutcome } from '../../provider.js';
 import type { Now, Settled } from '../../store.js';
+import { deadlineOf } from '../deadline-sql.js';
 import { receiptRank, receiptRankOf } from '../receipt-rank.js';
 import {
   reasonAfterAmbiguous,
@@ -41,7 +42,8 @@ export function settle(schema: string) {
   const text = `
     with clock as materialized (select ${nowSql('$13')} as now),
     r as materialized (
-      select d.id, d.notification, d.channel, d.address, d.user_id, d.state, d.claimed_at, d.attempts, d.declines, d.expires_at, d.receipt,
+      select d.id, d.notification, d.channel, d.address, d.user_id, d.state, d.claimed_at, d.attempts, d.declines, d.pinned,
+        ${deadlineOf(schema)} as expires_at, d.receipt, k.change_provider,
         d.state = 'sending' and d.attempt = $2 as mine,
         k.delivery, k.attempts_max, k.retry_after_ms, k.retry_after_max_ms, k.secret, clock.now
       from ${schema}.deliveries d join ${schema}.kinds k on k.name = d.kind cross join clock
@@ -49,7 +51,8 @@ export function settle(schema: string) {
     timed as materialized (
       select r.*, case
           when $4 <> 'not-accepted' then ${retryAtAfterAmbiguous({ jitter, retryAfterMs })}
-          when $11::boolean then r.now
+          -- Once round the providers without a pause.
+          when $11::boolean and r.declines % 2 = 0 and (r.pinned is null or r.change_provider) then r.now
           else ${retryAtAfterDecline({ jitter, retryAfterMs })} end as retry_at
       from r),
     ruled as materialized (

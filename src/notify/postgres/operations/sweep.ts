@@ -6,6 +6,7 @@ import type { Queryable } from '../../../database/index.js';
 import type { Priority } from '../../kinds.js';
 import type { DeliveryState } from '../../notification.js';
 import type { Now, Swept } from '../../store.js';
+import { deadlineOf } from '../deadline-sql.js';
 import { reasonAfterAmbiguous, retryAtAfterAmbiguous, stateAfterAmbiguous, sweepAt } from '../retry-rule.js';
 import { nowSql } from '../time.js';
 
@@ -25,7 +26,8 @@ export function settleLost(schema: string) {
   const text = `
     with clock as materialized (select ${nowSql('$4')} as now),
     r as materialized (
-      select d.id, d.notification, d.kind, d.route, d.attempts, d.attempt, d.provider, d.expires_at, k.priority, k.delivery,
+      select d.id, d.notification, d.kind, d.route, d.attempts, d.attempt, d.provider,
+        ${deadlineOf(schema)} as expires_at, k.priority, k.delivery,
         k.attempts_max, k.retry_after_ms, k.retry_after_max_ms, k.secret, clock.now
       from ${schema}.deliveries d join ${schema}.kinds k on k.name = d.kind cross join clock
       where d.state = 'sending' and d.sweep_at <= clock.now
@@ -74,8 +76,8 @@ export function wakeOverdue(schema: string) {
   const text = `
     with clock as materialized (select ${nowSql('$3')} as now),
     r as materialized (
-      select d.id, d.notification, d.kind, d.route, d.run_after, d.expires_at, k.priority, k.secret, clock.now,
-        case when d.expires_at <= clock.now then 'expired' else 'waiting' end as next
+      select d.id, d.notification, d.kind, d.route, d.run_after, ${deadlineOf(schema)} as expires_at, k.priority,
+        k.secret, clock.now, case when ${deadlineOf(schema)} <= clock.now then 'expired' else 'waiting' end as next
       from ${schema}.deliveries d join ${schema}.kinds k on k.name = d.kind cross join clock
       where d.state = 'waiting' and d.sweep_at <= clock.now
       order by d.sweep_at limit $1 for update of d skip locked),
