@@ -282,9 +282,7 @@ export class StoreQueue implements Queue {
     return oldest;
   }
 
-  async queues(): Promise<string[]> {
-    return this.store.queues();
-  }
+  queues = (): Promise<string[]> => this.store.queues();
 
   async configuration(queueName: string): Promise<QueueConfiguration> {
     return this.store.configuration(parse.parseQueueName(queueName));
