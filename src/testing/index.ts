@@ -9,7 +9,14 @@ export { findPostgresBinaries, type PostgresBinaries, type PostgresKind } from '
 export { type PostgresServer, type PostgresServerOptions, startPostgresServer } from './postgres-server.js';
 export { Proxy, type ProxyOptions, startProxy } from './proxy.js';
 export { type RunServer, type RunServers, startRunServers } from './servers.js';
-export { accepts, faultList, faultShares, seededRandom, type Fault, type FaultScript } from './provider-faults.js';
+export {
+  accepts,
+  faultList,
+  faultShares,
+  seededRandom,
+  type Fault,
+  type FaultScript,
+} from './provider-faults.js';
 export {
   startHttpCounterpart,
   type HttpAnswer,
@@ -27,3 +34,15 @@ export {
   type SmtpMessage,
   type SmtpPhase,
 } from './provider-smtp.js';
+export { ManualClock } from './manual-clock.js';
+export {
+  checkQueueHistory,
+  type QueueEnding,
+  QueueRecord,
+  recordQueueStore,
+} from './queue-history-check.js';
+export {
+  type OpenedQueueStore,
+  queueStoreSuite,
+  type QueueStoreSuiteOptions,
+} from './queue-store-suite.js';
