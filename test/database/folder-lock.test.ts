@@ -145,7 +145,9 @@ test('of many takers at once in one process exactly one gets the folder, round a
   }
 });
 
-test('of many processes that start at the same moment over a stale socket never two hold the folder', async () => {
+test('of many processes that start at the same moment over a stale socket never two hold the folder', {
+  timeout: 240_000,
+}, async () => {
   const folder = await makeFolder();
   for (let round = 0; round < 3; round += 1) {
     const killed = startProgram('take-lock', folder, '0', '-1');

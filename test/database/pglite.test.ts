@@ -69,7 +69,9 @@ describe('the embedded database on a folder', () => {
     expect((await database.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   });
 
-  test('has every acknowledged row after SIGKILL in the middle of writing, three times over', async () => {
+  test('has every acknowledged row after SIGKILL in the middle of writing, three times over', {
+    timeout: 240_000,
+  }, async () => {
     const folder = await makeFolder();
     const acknowledged: string[] = [];
     for (const rowsMin of [20, 60, 150]) {
@@ -130,7 +132,7 @@ describe('the embedded database on a folder', () => {
 });
 
 describe('the thread of the embedded database', () => {
-  test('leaves the event loop free while a statement runs', async () => {
+  test('leaves the event loop free while a statement runs', { timeout: 240_000 }, async () => {
     const database = await openIn('memory');
     await database.query('select 1');
     const order: string[] = [];
