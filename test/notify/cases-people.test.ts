@@ -279,7 +279,7 @@ describe.each(testDatabases().slice(0, 2))('people on $name', (testDatabase) => 
 
   it('the deadline of a campaign stands still while it is paused', async () => {
     const { campaigns } = world.notify;
-    const sendAt = Date.now() + 300;
+    const sendAt = Date.now() + 2_500;
     const recipients = Array.from(
       { length: 5 },
       (_, index): Recipient => ({
@@ -291,7 +291,7 @@ describe.each(testDatabases().slice(0, 2))('people on $name', (testDatabase) => 
     );
     await campaigns.run({ id: 'flash', kind: 'flash', recipients });
     await campaigns.pause('flash');
-    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    await new Promise((resolve) => setTimeout(resolve, sendAt + 2_500 - Date.now()));
     expect(await campaigns.progress('flash')).toMatchObject({ state: 'paused', waiting: 5, expired: 0 });
     await campaigns.resume('flash');
     await until(async () => (await campaigns.progress('flash')).sent === 5, { boundMs: 30_000 });
