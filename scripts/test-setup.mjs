@@ -8,6 +8,7 @@ const onPath = (program) =>
   (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, program)));
 const needed = [
   { package: 'chromium', present: () => existsSync('/usr/bin/chromium') },
+  { package: 'pgbouncer', present: () => onPath('pgbouncer') || existsSync('/usr/sbin/pgbouncer') },
   { package: 'redis-server', present: () => process.env.REDIS_URL !== undefined || onPath('redis-server') },
 ];
 const missing = needed.filter((entry) => !entry.present()).map((entry) => entry.package);
