@@ -45,7 +45,10 @@ function readLibrary(): FunctionLibrary {
     `local DEFAULT_CONFIGURATION = ${escaped(packConfiguration(configurationDefault))}`,
     `local SETTLED_TOKEN_MS = ${settledTokenMs}`,
   ];
-  const body = files.map((file) => readFileSync(new URL(`./lua/${file}.lua`, import.meta.url), 'utf8'));
+  // The comments are for readers of the repository; the server keeps what is left.
+  const body = files.map((file) =>
+    readFileSync(new URL(`./lua/${file}.lua`, import.meta.url), 'utf8').replaceAll(/^\s*--.*\n/gm, ''),
+  );
   const digest = createHash('sha256')
     .update([...constants, ...body].join('\n'))
     .digest('hex')
