@@ -5,5 +5,6 @@ import { durability } from './durability.js';
 import { exclusive } from './exclusive.js';
 import { peers } from './peers.js';
 import { timestone } from './timestone.js';
+import { worker } from './worker.js';
 
-export const experiments: readonly Experiment[] = [timestone, exclusive, backlog, durability, peers];
+export const experiments: readonly Experiment[] = [timestone, exclusive, backlog, durability, peers, worker];
