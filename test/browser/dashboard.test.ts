@@ -52,8 +52,10 @@ async function visit(page: Page, hash: string): Promise<void> {
   await page.goto(`${address}/${hash}`);
   await page.reload();
   await page.locator('h1').waitFor();
-  await until('the content', async () => (await page.locator('.notice-loading').count()) === 0, withinMs);
+  await settled(page);
 }
+const settled = (page: Page) =>
+  until('the content', async () => (await page.locator('.notice-loading').count()) === 0, withinMs);
 const textsOf = (page: Page) => page.locator('.post-text').allTextContents();
 const post = (page: Page, text: string) => page.getByRole('article').filter({ hasText: text });
 
@@ -166,7 +168,7 @@ describe.skipIf(browserPath === undefined)('the dashboard', { timeout: testMs },
 
   it('tells a reader who looks that new posts are there, and shows them when asked', async () => {
     const page = await open(homeOf(follower));
-    await page.getByRole('list', { name: 'Posts, newest first' }).waitFor();
+    await settled(page);
     const isTold = async () => {
       await publish('while you were looking');
       return page
