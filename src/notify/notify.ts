@@ -3,6 +3,7 @@
  * Promises: no duplicate job; per kind at least once or at most once; nothing stuck; every loss and duplicate counted.
  */
 import type { Queryable } from '../database/index.js';
+import { invalidInput } from '../errors.js';
 import type { Component } from '../lifecycle.js';
 import { createCampaigns, type Campaigns } from './campaigns.js';
 import { Deliverer } from './deliver.js';
@@ -28,6 +29,7 @@ import { createPeople, type People } from './people.js';
 import type { Receipt, ReceiptRequest } from './provider.js';
 import { RateLimiter } from './rate.js';
 import { ProviderSelection } from './selection.js';
+import type { DeliveryFilter } from './store.js';
 import { createSweep } from './sweep.js';
 import { createRenderer } from './templates.js';
 import { createUnsubscribe } from './unsubscribe.js';
@@ -66,6 +68,8 @@ export interface Notify<Table extends KindTable = KindTable> extends Component {
   /** With the readable history of each delivery. */
   get(id: string): Promise<Notification | undefined>;
   delivery(id: string): Promise<Delivery | undefined>;
+  /** Newest first. Default limit 50, at most 200; `before`: the last id of the page before. */
+  deliveries(filter?: Partial<DeliveryFilter>): Promise<Delivery[]>;
   /** What was accepted and what became of it; the parts sum up to the whole at every moment. */
   ledger(options?: { readonly kind?: string }): Promise<Ledger>;
   /** The message as a channel would show it; nothing is sent. */
@@ -183,6 +187,13 @@ class Engine implements Notify {
 
   delivery(id: string): Promise<Delivery | undefined> {
     return this.#settings.store.delivery(this.#settings.database, id);
+  }
+
+  async deliveries(filter: Partial<DeliveryFilter> = {}): Promise<Delivery[]> {
+    const { user, kind, state, before, limit = 50 } = filter;
+    if (!Number.isSafeInteger(limit) || limit < 1 || limit > 200)
+      throw invalidInput('limit', limit, 'a whole number from 1 to 200');
+    return this.#settings.store.deliveries(this.#settings.database, { user, kind, state, before, limit });
   }
 
   ledger({ kind }: { readonly kind?: string } = {}): Promise<Ledger> {

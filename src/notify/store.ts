@@ -275,9 +275,19 @@ export interface ProviderStore {
   ): Promise<{ granted: number; waitMs: number }>;
 }
 
+export interface DeliveryFilter {
+  readonly user: string | undefined;
+  readonly kind: string | undefined;
+  readonly state: DeliveryState | undefined;
+  readonly before: string | undefined;
+  readonly limit: number;
+}
+
 export interface ReadStore {
   notification(on: Queryable, id: string): Promise<Notification | undefined>;
   delivery(on: Queryable, id: string): Promise<Delivery | undefined>;
+  /** Newest first; undefined fields do not filter. `before` is the id that the page before ended with. */
+  deliveries(on: Queryable, input: DeliveryFilter): Promise<Delivery[]>;
   history(on: Queryable, delivery: string): Promise<HistoryEntry[]>;
   ledger(on: Queryable, input: { kind: string | undefined }): Promise<Ledger>;
 }

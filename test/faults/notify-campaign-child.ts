@@ -30,6 +30,7 @@ if (process.argv[2] !== undefined) {
     database,
     suffix: task.suffix,
     kinds: quickKinds,
+    timings: { marginMs: 1_000 },
     providers: [webhookTo(task.port)],
   });
   await notify.worker({ slots: 20, floors: false, leaseMs: 1_000 }).start();

@@ -38,6 +38,7 @@ describe.skipIf(server === undefined)('a campaign', () => {
       database,
       suffix,
       kinds: quickKinds,
+      timings: { marginMs: 1_000 },
       providers: [webhookTo(counterpart.port)],
     });
     const { notify } = world;

@@ -98,6 +98,7 @@ const world = await openWorld({
   database: watchedDatabase(database),
   suffix: task.suffix,
   kinds: quickKinds,
+  timings: { marginMs: 400 },
   providers: [watchedProvider(provider)],
 });
 armed = true;

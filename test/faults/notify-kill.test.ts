@@ -75,6 +75,7 @@ describe.skipIf(server === undefined)('a process that is killed', () => {
           database,
           providers: [provider],
           kinds: quickKinds,
+          timings: { marginMs: 400 },
           suffix: `kill_${process.pid}_${lane}`,
         }),
       );

@@ -1,6 +1,7 @@
 /** Cases that need several sessions or two engines: one PostgreSQL server. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../src/database/index.js';
+import { createPostgresNotifyStore } from '../../src/notify/postgres/index.js';
 import { testServers } from '../database/test-databases.js';
 import {
   addsUp,
@@ -98,6 +99,50 @@ describe.skipIf(server === undefined)('several sessions', () => {
     expect((await worlds[0]!.notify.delivery(deliveries[0]!.id))?.state).toBe('sent');
     for (const worker of workers) await worker.stop();
     for (const world of worlds) await world.stop();
+  });
+
+  it('N08: of many that ask for a delivery at once one gets it, and nobody while that one may be sending', async () => {
+    const world = await openWorld({ database, providers: [scriptedProvider('email')], kinds: quickKinds });
+    const store = createPostgresNotifyStore({ database, schema: world.schema.replaceAll('"', '') });
+    const { deliveries } = await world.notify.send('order', {
+      user: 'u',
+      key: 'k',
+      data: { number: 1 },
+      to: [email],
+    });
+    const { id } = deliveries[0]!;
+    const ask = (now?: number) =>
+      store.claim(database, {
+        id,
+        provider: 'p',
+        alternative: undefined,
+        timeoutMs: 60_000,
+        marginMs: 5_000,
+        now,
+      });
+    const claims = await Promise.all(Array.from({ length: 10 }, () => ask()));
+    expect(claims.map(({ kind }) => kind).sort()).toEqual([
+      'claimed',
+      ...Array.from({ length: 9 }, () => 'later'),
+    ]);
+    expect(await ask(Date.now() + 64_000)).toMatchObject({ kind: 'later' });
+    const outcome = { kind: 'ambiguous', detail: 'x' } as const;
+    const answer = { id, provider: 'p', outcome, jitter: 0, atOnce: false, sweepMs: 1_000, now: undefined };
+    expect(await store.settle(database, { ...answer, attempt: 2 })).toMatchObject({
+      moved: false,
+      state: 'sending',
+    });
+    expect(await store.settle(database, { ...answer, attempt: 1 })).toMatchObject({
+      moved: true,
+      state: 'waiting',
+    });
+    expect(await store.settle(database, { ...answer, attempt: 1 })).toMatchObject({
+      moved: false,
+      state: 'waiting',
+    });
+    const late = { ...answer, attempt: 1, outcome: { kind: 'sent' } as const };
+    expect(await store.settle(database, late)).toMatchObject({ moved: true, state: 'sent' });
+    await world.stop();
   });
 
   it('N23: 200 calls in flight hold no connection: the door stays open on a pool of 10', async () => {

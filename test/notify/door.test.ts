@@ -33,6 +33,10 @@ describe.each(testDatabases())('notifications on $name', (testDatabase) => {
     expect(again).toMatchObject({ kind: 'duplicate', id: first.id, duplicate: true, state: 'sent' });
     expect(provider.calls.map(({ content }) => content)).toEqual([{ text: 'Your code is 482913' }]);
     const shown = await world.notify.get(first.id);
+    expect((await world.notify.deliveries({ user: 'u', state: 'sent' })).map(({ id }) => id)).toEqual([
+      first.deliveries[0]!.id,
+    ]);
+    expect(await world.notify.deliveries({ user: 'nobody' })).toEqual([]);
     expect(shown?.deliveries[0]?.history.map(({ event }) => event)).toEqual(['accepted', 'sending', 'sent']);
     await worker.stop();
     await world.stop();

@@ -84,6 +84,9 @@ export function createFcmProvider(options: FcmOptions): Provider {
     platform: 'fcm',
     timeoutMs,
     rate,
+    async stop() {
+      agent?.destroy();
+    },
     async attempt(request, { signal }): Promise<AttemptOutcome> {
       const access = await accessToken(signal);
       if (typeof access !== 'string') return access;

@@ -53,6 +53,9 @@ export function createResendProvider(options: ResendOptions): Provider {
     channel: 'email',
     timeoutMs,
     rate,
+    async stop() {
+      agent?.destroy();
+    },
     async attempt({ reference, destination, content }, { signal }): Promise<AttemptOutcome> {
       const unsubscribe = content['unsubscribeUrl'] as string | undefined;
       const result = await sendOnce({

@@ -75,6 +75,7 @@ export function createSmppProvider(options: SmppOptions): SmppProvider {
   let session: SmppSession | undefined;
   let binding: Promise<SmppSession | { status: number }> | undefined;
   let hooks: ProviderHooks | undefined;
+  let rebind: NodeJS.Timeout | undefined;
 
   const onDeliver = async (pdu: Pdu): Promise<void> => {
     const receipt = readSmppReceipt(pdu);
@@ -139,8 +140,20 @@ export function createSmppProvider(options: SmppOptions): SmppProvider {
     },
     async start(given) {
       hooks = given;
+      // Receipts come over the session, so it is kept bound whether or not there is something to send.
+      const keepBound = (): void => {
+        if (session?.open) return;
+        bind(AbortSignal.timeout(timeoutMs)).catch((error: unknown) =>
+          given.log.warn({ provider: name, error }, 'the SMSC could not be bound; trying again'),
+        );
+      };
+      keepBound();
+      rebind = setInterval(keepBound, enquireMs);
+      rebind.unref();
     },
     async stop() {
+      clearInterval(rebind);
+      await binding?.catch(() => {});
       session?.destroy();
       session = undefined;
     },

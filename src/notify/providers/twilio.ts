@@ -72,6 +72,9 @@ export function createTwilioProvider(options: TwilioOptions): Provider {
     channel: 'sms',
     timeoutMs,
     rate,
+    async stop() {
+      agent?.destroy();
+    },
     async attempt({ reference, destination, content, timeLeftMs }, { signal }): Promise<AttemptOutcome> {
       const form = new URLSearchParams({
         To: destination.address,

@@ -46,6 +46,13 @@ export function readOperations(schema: string): ReadStore {
   const ledger = `
     select state, count(*) as count from ${schema}.deliveries where $1::text is null or kind = $1 group by state`;
 
+  // By user through the index of keys, else through the primary key, which is in order of time.
+  const list = `
+    select ${columns} from ${schema}.deliveries
+    where ($1::text is null or notification in (select id from ${schema}.notifications where user_id = $1))
+      and ($2::text is null or kind = $2) and ($3::text is null or state = $3) and ($4::text is null or id < $4)
+    order by id desc limit $5`;
+
   const readHistory = async (on: Queryable, deliveries: readonly string[]) =>
     (await on.query<HistoryRow>(historyOf, [deliveries])).rows;
 
@@ -53,6 +60,11 @@ export function readOperations(schema: string): ReadStore {
     async delivery(on, id) {
       const { rows } = await on.query<DeliveryRow>(one, [id]);
       return rows[0] && deliveryOf(rows[0]);
+    },
+
+    async deliveries(on, { user, kind, state, before, limit }) {
+      const values = [user ?? null, kind ?? null, state ?? null, before ?? null, limit];
+      return (await on.query<DeliveryRow>(list, values)).rows.map(deliveryOf);
     },
 
     async history(on, delivery) {

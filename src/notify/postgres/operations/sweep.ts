@@ -76,18 +76,19 @@ export function wakeOverdue(schema: string) {
   const text = `
     with clock as materialized (select ${nowSql('$3')} as now),
     r as materialized (
-      select d.id, d.notification, d.kind, d.route, d.run_after, ${deadlineOf(schema)} as expires_at, k.priority,
+      select d.id, d.notification, d.kind, d.route, d.run_after, d.created_at, ${deadlineOf(schema)} as expires_at, k.priority,
         k.secret, clock.now, case when ${deadlineOf(schema)} <= clock.now then 'expired' else 'waiting' end as next
       from ${schema}.deliveries d join ${schema}.kinds k on k.name = d.kind cross join clock
       where d.state = 'waiting' and d.sweep_at <= clock.now
       order by d.sweep_at limit $1 for update of d skip locked),
+    -- The longer it waits the more seldom it is looked at: a backlog of millions is not woken over and over.
     moved as (
       update ${schema}.deliveries d set
         state = r.next,
         reason = case r.next when 'expired' then 'deadline passed' else d.reason end,
         finished_at = case r.next when 'expired' then r.now end,
         content = case when r.secret and r.next = 'expired' then null else d.content end,
-        sweep_at = ${sweepAt({ runAfter: 'greatest(r.run_after, r.now)', expiresAt: 'r.expires_at', sweepMs: '$2' })}
+        sweep_at = ${sweepAt({ runAfter: 'greatest(r.run_after, r.now)', expiresAt: 'r.expires_at', sweepMs: 'greatest($2::bigint, r.now - r.created_at)' })}
       from r where d.id = r.id),
     erased as (
       update ${schema}.notifications n set salt = null from r
