@@ -4,6 +4,7 @@ import type { Feed } from './feed.js';
 import { followMethods } from './follow.js';
 import { watchFanOuts } from './housekeeping.js';
 import { importFollowsMethod } from './import-follows.js';
+import { importPostsMethod } from './import-posts.js';
 import { liveMethod } from './live.js';
 import { accountMethods } from './manage-accounts.js';
 import { postMethods } from './manage-posts.js';
@@ -32,6 +33,7 @@ export function createFeed(configuration: FeedConfiguration): Feed {
     ...listMethods(context),
     importFollows: importFollowsMethod(context),
     publish: publishMethod(context),
+    importPosts: importPostsMethod(context),
     ...postMethods(context),
     home: homeMethod(context),
     live: liveMethod(context, { count: 0 }),

@@ -23,6 +23,7 @@ import type {
   NewPost,
   Post,
   PostId,
+  PostImportProgress,
   PostList,
   PostListRequest,
   PublishOutcome,
@@ -93,6 +94,14 @@ export interface Feed extends Component {
 
   /** Writes the post, its fan-out and the author's own entry in one transaction. */
   publish(post: NewPost): Promise<PublishOutcome>;
+  /**
+   * Publishes posts of a stream, each with its key and as a rule its `createdAt`, making the accounts on the way. Importing
+   * the same again creates nothing.
+   */
+  importPosts(
+    posts: AsyncIterable<NewPost> | Iterable<NewPost>,
+    options?: { readonly onProgress?: (progress: PostImportProgress) => void; readonly signal?: AbortSignal },
+  ): Promise<PostImportProgress>;
   /** With `viewer`, undefined also when that account may not see it; without, only public posts are given. */
   getPost(request: {
     readonly id: PostId;

@@ -71,3 +71,13 @@ export interface PostList {
   readonly posts: readonly Post[];
   readonly next: string | undefined;
 }
+
+export interface PostImportProgress {
+  /** Posts read so far. */
+  readonly read: number;
+  readonly created: number;
+  /** Posts whose author and key (or repost) existed. */
+  readonly known: number;
+  /** Posts that could not be published, such as reposts of unknown posts. */
+  readonly refused: number;
+}

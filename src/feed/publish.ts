@@ -25,7 +25,7 @@ export function publishMethod(context: FeedContext): Feed['publish'] {
   const { database, store } = context;
   return async (postGiven) => {
     const post = newPost(postGiven);
-    const written = await database.transaction((transaction) => write(context, transaction, post));
+    const written = await database.transaction((transaction) => writePost(context, transaction, post));
     if (written.created) {
       context.metrics.add('headgate_feed_posts_total', { mode: written.mode });
       context.hints.published(written.mode === 'pull' ? undefined : written.author);
@@ -47,7 +47,12 @@ interface Written {
   readonly created: boolean;
 }
 
-async function write(context: FeedContext, transaction: Transaction, post: ParsedPost): Promise<Written> {
+/** The post and its work, inside a transaction; throws what is wrong with it before anything is written. */
+export async function writePost(
+  context: FeedContext,
+  transaction: Transaction,
+  post: ParsedPost,
+): Promise<Written> {
   const { store, options } = context;
   const held = await store.holdAuthor(transaction, post.author);
   if (!held) throw accountUnknown('author', post.author);

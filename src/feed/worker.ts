@@ -108,8 +108,22 @@ async function erase({ database, store, options, now }: FeedContext, account: st
 
 /** Of each round of housekeeping, so that trimming keeps up and never holds the rest up. */
 const trimMsMax = 100;
+const restMs = 30_000;
 
 const stopped = ['database-closed', 'database-unavailable', 'stopped'];
+
+/** Work that goes round in steps rests between two rounds, so that an idle feed leaves the database alone. */
+class Pace {
+  #restsUntilMs = Number.NEGATIVE_INFINITY;
+
+  isDue({ clock }: FeedContext): boolean {
+    return clock.monotonicMs() >= this.#restsUntilMs;
+  }
+
+  took({ clock }: FeedContext, ended: boolean): void {
+    if (ended) this.#restsUntilMs = clock.monotonicMs() + restMs;
+  }
+}
 
 class Housekeeper {
   readonly #context: FeedContext;
@@ -117,6 +131,8 @@ class Housekeeper {
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
   #ended = true;
+  readonly #modes = new Pace();
+  readonly #trim = new Pace();
 
   constructor(context: FeedContext, everyMs: number) {
     this.#context = context;
@@ -135,19 +151,24 @@ class Housekeeper {
     await this.#running;
   }
 
-  async round(): Promise<void> {
+  /** `all`: also what goes round and has just ended a round. */
+  async round({ all = true } = {}): Promise<void> {
     const context = this.#context;
     await foldFollowers(context);
-    await sweepModes(context);
     await sweepFanOuts(context);
-    const endsAtMs = context.clock.monotonicMs() + trimMsMax;
-    while (!(await trimSome(context)) && context.clock.monotonicMs() < endsAtMs);
+    if (all || this.#modes.isDue(context)) this.#modes.took(context, await sweepModes(context));
+    if (all || this.#trim.isDue(context)) {
+      const endsAtMs = context.clock.monotonicMs() + trimMsMax;
+      let ended = false;
+      while (!ended && context.clock.monotonicMs() < endsAtMs) ended = await trimSome(context);
+      this.#trim.took(context, ended);
+    }
     await reportLag(context);
   }
 
   #plan(): void {
     this.#timer = setTimeout(() => {
-      this.#running = this.round()
+      this.#running = this.round({ all: false })
         .catch((error: unknown) => {
           // The database is away or closing: said by others, and the next round tries again.
           const quiet = isHeadgateError(error) && stopped.includes(error.code);

@@ -51,7 +51,7 @@ export function homeOperations(schema: string): HomeStore {
     from ${schema}.home_page($1, $2, $3, $4, $8, $5, $6, $7) h`;
   const visible = `
     select v.* from ${schema}.accounts a cross join lateral ${schema}.visible_entries(
-      a.number, $2::bigint[], array(select 0 from unnest($2::bigint[]))) v
+      a.number, $2::bigint[], array(select 0 from unnest($2::bigint[])), true, true) v
     where a.id = $1 and a.erased_at is null
     order by array_position($2::bigint[], v."position")`;
   const store = `

@@ -21,8 +21,9 @@ export type PostRow = {
 /** Columns and the join of `posts p` with its author's account, without those that are erased. */
 export function postColumns(schema: string): string {
   return `p.id, a.id as author, p.key, p.body, p.data, p.visibility, p.repost_of, p.created_at, p.edited_at, p.deleted_at,
-      p.mode, not exists (select 1 from ${schema}.fan_outs w where w.post = p.id) as fan_out_done
-    from ${schema}.posts p join ${schema}.accounts a on a.number = p.author and a.erased_at is null`;
+      p.mode, u.post is null as fan_out_done
+    from ${schema}.posts p join ${schema}.accounts a on a.number = p.author and a.erased_at is null
+    left join ${schema}.fan_outs u on u.post = p.id`;
 }
 
 export function postFromRow(row: PostRow): StoredPost {

@@ -252,6 +252,29 @@ describe.each(databases)('graph on $name', (on) => {
     expect(await followers(world, '2')).toBe(1);
   });
 
+  test('posts are imported with their times and accounts, refused ones counted, and none twice', async () => {
+    const world = await open();
+    const at = world.clock.now();
+    const posts = Array.from({ length: 120 }, (_, number) => ({
+      author: `author ${number % 3}`,
+      key: `k${number}`,
+      text: `${number}`,
+      createdAt: at - 1_000 + number,
+    }));
+    const stranger = { author: 'r', repostOf: '1000000000000000000' };
+    const first = await world.feed.importPosts([...posts, stranger]);
+    expect(first).toEqual({ read: 121, created: 120, known: 0, refused: 1 });
+    expect(await world.feed.importPosts(posts)).toEqual({ read: 120, created: 0, known: 120, refused: 0 });
+    await world.feed.importFollows([['r', 'author 1']]);
+    const home = await world.feed.home({ reader: 'r', limit: 100 });
+    expect(home.items.map(({ text }) => Number(text))).toEqual(
+      Array.from({ length: 40 }, (_, index) => 118 - 3 * index),
+    );
+    await expect(world.feed.importPosts([{ author: 'r', text: 'no key' }])).rejects.toMatchObject({
+      field: 'key of post 1',
+    });
+  });
+
   test('an import refuses a line that is no pair, by its number', async () => {
     const { feed } = await open();
     const lines = parseEdgeList(chunked(Buffer.from('1\t2\n3\n'), 100));

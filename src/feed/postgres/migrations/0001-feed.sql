@@ -42,6 +42,7 @@ create table {{schema}}.authors (
   followers bigint not null default 0
 ) with (fillfactor = 80);
 create index authors_merged on {{schema}}.authors (account, pushed_since) where pushed_since > 0;
+create index authors_pushed_since on {{schema}}.authors (pushed_since) where pushed_since > 0;
 create index authors_pulled on {{schema}}.authors (account) where mode = 'pull';
 
 -- Changes of follower counts, not yet added to authors.followers: a counter row that every follow updates would be a

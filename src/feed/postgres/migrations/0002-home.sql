@@ -58,42 +58,53 @@ create type {{schema}}.home_entry as (
   reposted_at bigint
 );
 
--- Candidates that the reader may see and that stand at their own place, hydrated: against the source of truth.
-create function {{schema}}.visible_entries(p_reader bigint, p_ids bigint[], p_sources integer[])
+-- Candidates that the reader may see and that stand at their own place, hydrated: against the source of truth. Most posts
+-- are no reposts and most readers hide nobody: what those need costs the others no probe of an index.
+create function {{schema}}.visible_entries(
+  p_reader bigint, p_ids bigint[], p_sources integer[], p_mutes boolean, p_blocks boolean)
 returns setof {{schema}}.home_entry
 language sql stable as $$
-  select c.id, case when p.author = p_reader then 1 else c.source end, s.id, sa.id, s.key, s.body, s.data, s.visibility,
-    s.repost_of, s.created_at, s.edited_at, s.mode,
-    not exists (select 1 from {{schema}}.fan_outs w where w.post = s.id),
+  select c.id, case when p.author = p_reader then 1 else c.source end,
+    coalesce(o.id, p.id), coalesce(oa.id, pa.id),
+    case when o.id is null then p.key else o.key end,
+    case when o.id is null then p.body else o.body end,
+    case when o.id is null then p.data else o.data end,
+    coalesce(o.visibility, p.visibility), null::bigint,
+    coalesce(o.created_at, p.created_at),
+    case when o.id is null then p.edited_at else o.edited_at end,
+    coalesce(o.mode, p.mode), w.post is null,
     pa.id, ra.id, r.id, r.created_at
   from unnest(p_ids, p_sources) as c (id, source)
   join {{schema}}.posts p on p.id = c.id and p.deleted_at is null
   join {{schema}}.accounts pa on pa.number = p.author and pa.erased_at is null
-  -- What is shown: the post itself, or the original of a repost.
-  join {{schema}}.posts s on s.id = coalesce(p.repost_of, p.id) and s.deleted_at is null
-  join {{schema}}.accounts sa on sa.number = s.author and sa.erased_at is null
-  left join lateral (
-    select case when s.has_reposts then {{schema}}.first_repost(p_reader, s.id) end as first) place on true
+  -- The original of a repost.
+  left join {{schema}}.posts o on o.id = p.repost_of and o.deleted_at is null
+  left join {{schema}}.accounts oa on oa.number = o.author and oa.erased_at is null
+  cross join lateral (
+    select case when coalesce(o.has_reposts, p.has_reposts)
+      then {{schema}}.first_repost(p_reader, coalesce(o.id, p.id)) end as first) place
   left join {{schema}}.posts r on r.id = place.first
   left join {{schema}}.accounts ra on ra.number = r.author
+  left join {{schema}}.fan_outs w on w.post = coalesce(o.id, p.id)
   where (p.author = p_reader or exists (
       select 1 from {{schema}}.follows f
       where f.follower = p_reader and f.followee = p.author
         and (f.kept_until is null or (p.id <= f.kept_until and p.visibility = 'public'))))
-    and not exists (select 1 from {{schema}}.mutes m where m.muter = p_reader and m.muted = p.author)
-    and not exists (select 1 from {{schema}}.blocks b where b.blocker = p_reader and b.blocked = p.author)
-    and not exists (select 1 from {{schema}}.blocks b where b.blocker = p.author and b.blocked = p_reader)
+    and not (p_mutes and exists (select 1 from {{schema}}.mutes m where m.muter = p_reader and m.muted = p.author))
+    and not (p_blocks and exists (select 1 from {{schema}}.blocks b where b.blocker = p_reader and b.blocked = p.author))
+    and not (p_blocks and exists (select 1 from {{schema}}.blocks b where b.blocker = p.author and b.blocked = p_reader))
     -- A repost shows its original only where that has no place of its own: a followed author's, or the reader's own.
     and (p.repost_of is null or (
       place.first = p.id
-      and s.author <> p_reader
-      and s.visibility = 'public'
+      and oa.id is not null
+      and o.author <> p_reader
+      and o.visibility = 'public'
       and not exists (
         select 1 from {{schema}}.follows f
-        where f.follower = p_reader and f.followee = s.author and (f.kept_until is null or s.id <= f.kept_until))
-      and not exists (select 1 from {{schema}}.mutes m where m.muter = p_reader and m.muted = s.author)
-      and not exists (select 1 from {{schema}}.blocks b where b.blocker = p_reader and b.blocked = s.author)
-      and not exists (select 1 from {{schema}}.blocks b where b.blocker = s.author and b.blocked = p_reader)))
+        where f.follower = p_reader and f.followee = o.author and (f.kept_until is null or o.id <= f.kept_until))
+      and not (p_mutes and exists (select 1 from {{schema}}.mutes m where m.muter = p_reader and m.muted = o.author))
+      and not (p_blocks and exists (select 1 from {{schema}}.blocks b where b.blocker = p_reader and b.blocked = o.author))
+      and not (p_blocks and exists (select 1 from {{schema}}.blocks b where b.blocker = o.author and b.blocked = p_reader))))
 $$;
 
 -- The timeline of a reader as a read may use it: its floor, or the largest bigint when there is none.
@@ -106,16 +117,30 @@ language plpgsql stable as $$ begin return (
 end $$;
 
 -- Authors whose posts above the floor may be missing from the timeline: pulled, switched or failed since, or followed
--- while the backfill has not run.
+-- while the backfill has not run. Where few authors are merged at all they are looked for among the reader's followees,
+-- else the followees among them.
 create function {{schema}}.merged_authors(p_reader bigint, p_floor bigint) returns bigint[]
-language plpgsql stable as $$ begin return array(
-    select a.account from {{schema}}.follows f join {{schema}}.authors a on a.account = f.followee
-    where f.follower = p_reader and a.pushed_since > 0 and a.pushed_since > p_floor
-    union
-    select f.followee from {{schema}}.follows f where f.follower = p_reader and f.pending
-    union
-    select a.account from {{schema}}.authors a
-    where a.account = p_reader and a.pushed_since > 0 and a.pushed_since > p_floor);
+language plpgsql stable as $$
+declare
+  answer bigint[];
+begin
+  perform 1 from {{schema}}.authors a where a.pushed_since > p_floor and a.pushed_since > 0 offset 60 limit 1;
+  if found then
+    answer := array(
+      select a.account from {{schema}}.follows f join {{schema}}.authors a on a.account = f.followee
+      where f.follower = p_reader and a.pushed_since > 0 and a.pushed_since > p_floor);
+  else
+    answer := array(
+      select a.account from {{schema}}.authors a
+      where a.pushed_since > p_floor and a.pushed_since > 0
+        and exists (select 1 from {{schema}}.follows f where f.follower = p_reader and f.followee = a.account));
+  end if;
+  -- May name an author twice, which costs a probe and changes nothing.
+  return answer
+    || array(select f.followee from {{schema}}.follows f where f.follower = p_reader and f.pending)
+    || array(
+      select a.account from {{schema}}.authors a
+      where a.account = p_reader and a.pushed_since > 0 and a.pushed_since > p_floor);
 end $$;
 
 create type {{schema}}.home_candidates as (
@@ -199,6 +224,13 @@ begin
     end if;
   end if;
 
+  -- As a rule everything is in the timeline.
+  if cut = 0 and cardinality(merged) + cardinality(own) + cardinality(overdue) + cardinality(store) = 0 then
+    answer.ids := recent;
+    answer.sources := array_fill(2, array[cardinality(recent)]);
+    answer.more := cardinality(recent) >= p_count;
+    return answer;
+  end if;
   select coalesce(array_agg(c.id order by c.id desc), '{}'), coalesce(array_agg(c.source order by c.id desc), '{}')
   into answer.ids, answer.sources
   from (
@@ -333,11 +365,15 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_bitmapscan = off
 set jit = off
+-- The plan that suits any reader is kept: planning these statements takes longer than running them.
+set plan_cache_mode = force_generic_plan
 as $$
 declare
   me bigint;
   floor_now bigint;
   merged bigint[] := '{}';
+  mutes boolean;
+  blocks boolean;
   batch {{schema}}.home_candidates;
   at bigint := p_position;
   count_now integer := p_limit + 1 + greatest(3, p_limit / 10);
@@ -347,11 +383,17 @@ declare
   changed integer;
   now_ms bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
 begin
-  select a.number, r.state, r.seen_at into me, timeline_state, seen_at
+  select a.number, r.state, r.seen_at,
+    case when r.state = 'live' and r.seen_at > now_ms - p_active_ms
+        and exists (select 1 from {{schema}}.timeline t where t.reader = r.account and t.post = -r.token)
+      then r.floor else 9223372036854775807 end,
+    exists (select 1 from {{schema}}.mutes m where m.muter = a.number),
+    exists (select 1 from {{schema}}.blocks b where b.blocker = a.number)
+      or exists (select 1 from {{schema}}.blocks b where b.blocked = a.number)
+  into me, timeline_state, seen_at, floor_now, mutes, blocks
   from {{schema}}.accounts a join {{schema}}.readers r on r.account = a.number
   where a.id = p_account and a.erased_at is null;
   if me is null then return; end if;
-  floor_now := {{schema}}.usable_floor(me, now_ms, p_active_ms);
   if floor_now < 9223372036854775807 then merged := {{schema}}.merged_authors(me, floor_now); end if;
   loop
     round := round + 1;
@@ -366,7 +408,7 @@ begin
     return query
       select v::{{schema}}.home_entry, null::bigint, null::text, null::boolean, null::bigint, null::bigint, null::integer,
         null::integer, null::integer, null::boolean, null::bigint, null::bigint
-      from {{schema}}.visible_entries(me, batch.ids, batch.sources) v;
+      from {{schema}}.visible_entries(me, batch.ids, batch.sources, mutes, blocks) v;
     get diagnostics changed = row_count;
     visible := visible + changed;
     exit when visible > p_limit or not batch.more or round >= 60;
