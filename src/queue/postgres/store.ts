@@ -189,7 +189,8 @@ class PostgresQueueStore implements QueueStore {
   }
 
   async cancel(request: Request<'cancel'>) {
-    const canceled = await this.#do.operate.cancel(this.#database, request);
+    const send = (ids: readonly string[]) => this.#do.operate.cancel(this.#database, { ...request, ids });
+    const canceled = await this.#retryBusy(request.ids, await send(request.ids), send);
     if (canceled.some(({ change }) => change?.from === 'running')) this.#wake.hint(request.queue);
     this.#events.canceled(request, canceled);
     return canceled.map(({ outcome }) => outcome);
@@ -255,13 +256,10 @@ class PostgresQueueStore implements QueueStore {
     return this.#do.housekeep.time(this.#database, now);
   }
 
-  async queues(): Promise<string[]> {
-    return this.#do.configure.queues(this.#database);
-  }
+  queues = (): Promise<string[]> => this.#do.configure.queues(this.#database);
 
-  async configuration(queue: string): Promise<QueueConfiguration> {
-    return this.#do.configure.configuration(this.#database, queue);
-  }
+  configuration = (queue: string): Promise<QueueConfiguration> =>
+    this.#do.configure.configuration(this.#database, queue);
 
   async configure(queue: string, change: Partial<QueueConfiguration>): Promise<QueueConfiguration> {
     return this.#do.configure.configure(this.#database, queue, change);
@@ -280,10 +278,8 @@ class PostgresQueueStore implements QueueStore {
       this.#maintainedAtMs = performance.now();
       await this.#do.housekeep.maintain(this.#database, now);
     }
-    const { moved, nextDueMs, woken, repaired, damaged } = await this.#do.housekeep.housekeep(
-      this.#database,
-      now,
-    );
+    const step = await this.#do.housekeep.housekeep(this.#database, now);
+    const { moved, nextDueMs, woken, repaired, damaged } = step;
     if (repaired > 0)
       this.#log.error({ repaired }, 'exclusivity values disagreed with their messages and were repaired');
     this.#tellDamaged(damaged);
@@ -307,33 +303,46 @@ class PostgresQueueStore implements QueueStore {
     );
   }
 
-  /** Settles a batch; what somebody held in that moment is tried again alone, a few times. */
   async #settled<Lease>(
     {
       queue,
       leases,
       transaction,
       now,
-    }: { queue: string; leases: readonly Lease[]; transaction?: unknown; now: number | undefined },
+    }: {
+      queue: string;
+      leases: readonly Lease[];
+      transaction?: unknown;
+      now: number | undefined;
+    },
     settle: (leases: readonly Lease[]) => Promise<Settled[]>,
   ): Promise<LeaseOutcome[]> {
     if (leases.length === 0) return [];
-    const settled = await settle(leases);
-    for (const [place, { outcome }] of settled.entries()) {
-      for (
-        let pauseMs = 2;
-        pauseMs <= busyPauseMsMax && settled[place]!.outcome.kind === 'busy';
-        pauseMs *= 3
-      ) {
-        if (outcome.kind === 'busy') await pause(pauseMs);
-        settled[place] = (await settle([leases[place]!]))[0]!;
-      }
-    }
+    const settled = await this.#retryBusy(leases, await settle(leases), settle);
     if (transaction === undefined) this.#tellSettled(queue, settled, now);
     return settled.map(({ outcome }) => outcome);
   }
+
+  /** A batch waits for nobody; what somebody held in that moment is tried again alone, for a moment. */
+  async #retryBusy<Input, Answer extends { readonly outcome: { readonly kind: string } }>(
+    inputs: readonly Input[],
+    answers: Answer[],
+    send: (inputs: readonly Input[]) => Promise<Answer[]>,
+  ): Promise<Answer[]> {
+    const endsAtMs = performance.now() + busyMsMax;
+    for (const [place, input] of inputs.entries()) {
+      for (const pauseMs of busyPausesMs) {
+        if (answers[place]!.outcome.kind !== 'busy' || performance.now() > endsAtMs) break;
+        await pause(pauseMs);
+        answers[place] = (await send([input]))[0]!;
+      }
+    }
+    return answers;
+  }
 }
 
-const busyPauseMsMax = 100;
+const busyPausesMs = [2, 6, 18, 54];
+/** For a whole batch: whoever holds many rows is not waited for row by row. */
+const busyMsMax = 200;
 const maintainEveryMs = 30_000;
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,6 +1,8 @@
 /** Faults that users of comparable queues have reported, as far as they concern Postgres alone; ids are those of the cases. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Database } from '../../../src/database/index.js';
+import { createQueue } from '../../../src/queue/index.js';
+import { createPostgresQueueStore } from '../../../src/queue/postgres/index.js';
 import { idsOf } from '../../../src/testing/queue-suite-harness.js';
 import { testDatabases } from '../../database/test-databases.js';
 import { type OpenedQueue, openQueue } from './open-store.js';
@@ -167,5 +169,31 @@ describe.each(testDatabases())('cases on $name', ({ open }) => {
     expect(await queue.configure('q', { attemptsMax: 9, rateLimit: { count: 1, perMs: 10 } })).toEqual(
       await store.configuration('q'),
     );
+  });
+
+  test('an idle process that waits sends fewer than five commands a second', async () => {
+    let commands = 0;
+    const counted = new Proxy(database, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name);
+        if (typeof value !== 'function') return value;
+        return (...values: unknown[]) => {
+          if (name === 'query' || name === 'transaction') commands += 1;
+          return (value as (...values: unknown[]) => unknown).apply(target, values);
+        };
+      },
+    });
+    const queue = createQueue({
+      store: createPostgresQueueStore({ database: counted, schema: opened.schema }),
+    });
+    await queue.start();
+    await queue.dequeue('q', { waitMs: 1_000 });
+    commands = 0;
+    const beganMs = performance.now();
+    await Promise.all(idsOf(20).map((_, n) => queue.dequeue(`q${n % 5}`, { waitMs: 3_000 })));
+    const seconds = (performance.now() - beganMs) / 1_000;
+    await queue.stop();
+    // Each of the 20 looks once when it comes and once before it goes.
+    expect((commands - 40) / seconds).toBeLessThan(5);
   });
 });

@@ -23,12 +23,18 @@ begin
   select * into q from {{schema}}.queues where name = p_queue;
   if not found then return; end if;
 
-  select * into mark from {{schema}}.mark_of(q, t);
-  if mark.at is null then
-    perform {{schema}}.sweep_due(q, t);
+  select * into mark from {{schema}}.marks k where k.queue_no = q.no;
+  if found then
+    mark := {{schema}}.refresh_mark(q, t, mark);
+    is_fresh := mark.at is null;
   else
-    is_fresh := false;
-    perform {{schema}}.sweep_due(q, t, mark.due_at);
+    mark.priority := -9223372036854775808;
+    mark.seq := 0;
+  end if;
+  if exists (select from {{schema}}.messages m where m.queue_no = q.no and m.due_at <= t and m.due_at > coalesce(mark.due_at, -1)) then
+    perform {{schema}}.sweep_due(q, t, coalesce(mark.due_at, -1));
+  end if;
+  if not is_fresh then
     -- After the sweep, whose messages may be below the mark.
     select * into dip from {{schema}}.dips d where d.queue_no = q.no order by d.priority, d.seq limit 1;
     if found and (dip.priority, dip.seq) < (mark.priority, mark.seq) then
@@ -72,34 +78,57 @@ begin
   if q.rate_count is not null then
     insert into {{schema}}.rate_grants (queue_no, at, count) values (q.no, t, cardinality(tids));
   end if;
-  return query select * from {{schema}}.take(q, t, tids, p_lease_ms, p_request || '.' || p_nonce, p_worker);
+
+  return query
+  with taken as (
+    update {{schema}}.messages m
+    set state = 2, attempts = m.attempts + 1, version = m.version + 1, started_at = t, lease = p_request || '.' || p_nonce, lease_end = null,
+      worker = p_worker, due_at = t + coalesce(p_lease_ms, m.lease_ms, q.lease_ms)
+    where m.ctid = any (tids)
+    returning m.*
+  ), event as (
+    insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
+    select q.no, 1, 2, t, min(k.seq), max(k.seq), array_agg(k.seq), array_agg(k.version), array_agg(k.attempts)
+    from taken k where q.history <> 'off'
+    group by case when q.history = 'message' then k.seq end
+  ), counted as (
+    insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
+    select q.no, '', 0, -count(*), count(*) from taken k having count(*) > 0
+  ), pair as materialized (
+    select {{schema}}.pair_of(e.key, e.value) as pair, k.priority, k.seq
+    from taken k cross join lateral jsonb_each_text(k.metadata) e where k.metadata is not null
+  ), pairs_counted as (
+    insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
+    select q.no, p.pair, 0, -count(*), count(*) from pair p group by p.pair
+  ), unindexed as (
+    delete from {{schema}}.pairs x using (
+      select k.ctid from pair p cross join lateral (
+        select k.ctid from {{schema}}.pairs k
+        where k.queue_no = q.no and k.pair = hashtextextended(p.pair, 0) and k.priority = p.priority and k.seq = p.seq limit 1
+      ) k
+    ) k where x.ctid = k.ctid
+  )
+  select k.seq, k.id, k.payload, k.metadata::text, k.priority, k.attempts, k.attempts_max, k.visible_at, k.due_at, k.version,
+    k.enqueued_at, k.started_at, k.lease, k.trace, k.error
+  from taken k
+  order by k.priority, k.seq;
 end $$;
 
--- Where to begin; `at` is null for a dequeue that goes without a mark.
-create function {{schema}}.mark_of(q {{schema}}.queues, t bigint) returns {{schema}}.marks
+-- The mark, or for one dequeue a second and queue none: `at` is null for the one that goes without.
+create function {{schema}}.refresh_mark(q {{schema}}.queues, t bigint, mark {{schema}}.marks) returns {{schema}}.marks
 language plpgsql
 as $$
 #variable_conflict use_column
-declare
-  mark {{schema}}.marks;
 begin
-  select * into mark from {{schema}}.marks m where m.queue_no = q.no;
-  if not found then
-    mark.priority := -9223372036854775808;
-    mark.seq := 0;
-    return mark;
-  end if;
-  if mark.at <= t - 1000 or mark.at > t then
-    perform from {{schema}}.marks m where m.queue_no = q.no for update skip locked;
-    if found then
-      -- Before the look: a message whose dip is deleted here is seen by it.
-      delete from {{schema}}.dips d where d.queue_no = q.no;
-      mark.priority := -9223372036854775808;
-      mark.seq := 0;
-      mark.at := null;
-      return mark;
-    end if;
-  end if;
+  if mark.at > t - 1000 and mark.at <= t then return mark; end if;
+  perform from {{schema}}.marks m where m.queue_no = q.no for update skip locked;
+  if not found then return mark; end if;
+  -- Before the look: a message whose dip is deleted here is seen by it.
+  delete from {{schema}}.dips d where d.queue_no = q.no;
+  mark.priority := -9223372036854775808;
+  mark.seq := 0;
+  mark.due_at := null;
+  mark.at := null;
   return mark;
 end $$;
 
@@ -191,50 +220,4 @@ begin
   perform from {{schema}}.queues where no = q.no for update;
   delete from {{schema}}.rate_grants g where g.queue_no = q.no and g.at <= t - q.rate_ms;
   return q.rate_count - (select coalesce(sum(g.count), 0) from {{schema}}.rate_grants g where g.queue_no = q.no);
-end $$;
-
--- Leases messages whose rows the caller has locked.
-create function {{schema}}.take(
-  q {{schema}}.queues, t bigint, p_tids tid[], p_lease_ms bigint, p_lease text, p_worker text
-) returns table (
-  seq bigint, id text, payload text, metadata text, priority bigint, attempts integer, attempts_max integer, visible_at bigint,
-  lease_until bigint, version bigint, enqueued_at bigint, started_at bigint, lease text, trace text, error text
-)
-language plpgsql
-as $$
-#variable_conflict use_column
-begin
-  return query
-  with taken as (
-    update {{schema}}.messages m
-    set state = 2, attempts = m.attempts + 1, version = m.version + 1, started_at = t, lease = p_lease, lease_end = null,
-      worker = p_worker, due_at = t + coalesce(p_lease_ms, m.lease_ms, q.lease_ms)
-    where m.ctid = any (p_tids)
-    returning m.*
-  ), event as (
-    insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
-    select q.no, 1, 2, t, min(k.seq), max(k.seq), array_agg(k.seq), array_agg(k.version), array_agg(k.attempts)
-    from taken k where q.history <> 'off'
-    group by case when q.history = 'message' then k.seq end
-  ), counted as (
-    insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
-    select q.no, '', 0, -count(*), count(*) from taken k having count(*) > 0
-  ), pair as materialized (
-    select {{schema}}.pair_of(e.key, e.value) as pair, k.priority, k.seq
-    from taken k cross join lateral jsonb_each_text(k.metadata) e where k.metadata is not null
-  ), pairs_counted as (
-    insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
-    select q.no, p.pair, 0, -count(*), count(*) from pair p group by p.pair
-  ), unindexed as (
-    delete from {{schema}}.pairs x using (
-      select k.ctid from pair p cross join lateral (
-        select k.ctid from {{schema}}.pairs k
-        where k.queue_no = q.no and k.pair = hashtextextended(p.pair, 0) and k.priority = p.priority and k.seq = p.seq limit 1
-      ) k
-    ) k where x.ctid = k.ctid
-  )
-  select k.seq, k.id, k.payload, k.metadata::text, k.priority, k.attempts, k.attempts_max, k.visible_at, k.due_at, k.version,
-    k.enqueued_at, k.started_at, k.lease, k.trace, k.error
-  from taken k
-  order by k.priority, k.seq;
 end $$;

@@ -22,6 +22,8 @@ begin
     swept := {{schema}}.sweep(q, t, 1000);
     total := total + swept;
     if swept > 0 then names := names || q.name; end if;
+    -- The rest is due in the next step, which follows at once.
+    exit when total >= 5000;
   end loop;
   for q in
     select q.* from {{schema}}.queues q where q.exclusive_key is not null

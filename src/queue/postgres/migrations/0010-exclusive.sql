@@ -145,7 +145,7 @@ begin
     perform from {{schema}}.value_turns t where t.queue_no = q.no for update skip locked;
     if not found then return false; end if;
   end if;
-  for round in 1..20 loop
+  for round in 1..5 loop
     with gone as (
       delete from {{schema}}.value_changes c
       using (select x.ctid from {{schema}}.value_changes x where x.queue_no = q.no limit 2000) x
