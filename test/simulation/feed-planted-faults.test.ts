@@ -16,7 +16,7 @@ const faults: Readonly<Record<string, readonly [string, string]>> = {
     'where f.follower = p_reader and false and a.pushed_since > 0',
   ],
   'a timeline whose entries were lost counts as live': [
-    'and exists (select 1 from {{schema}}.timeline t where t.reader = p_reader and t.post = -r.token)',
+    'and exists (select 1 from {{schema}}.timeline t where t.reader = r.account and t.post = -r.token)',
     '',
   ],
   'nothing is read past the end of the timeline': [
@@ -29,11 +29,11 @@ const faults: Readonly<Record<string, readonly [string, string]>> = {
   ],
   'a muted author is shown': ['m.muter = p_reader and m.muted = p.author', 'false'],
   'a block is looked at in one direction': [
-    'where b.blocker = p.author and b.blocked = p_reader',
+    'where b.blocker = o.author and b.blocked = p_reader',
     'where false',
   ],
   'an original is shown at every repost': ['place.first = p.id', 'true'],
-  'deleted originals are shown': ['p.id) and s.deleted_at is null', 'p.id)'],
+  'deleted originals are shown': ['o.id = p.repost_of and o.deleted_at is null', 'o.id = p.repost_of'],
 };
 
 const file = new URL('../../src/feed/postgres/migrations/0002-home.sql', import.meta.url);
