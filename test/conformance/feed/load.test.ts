@@ -285,6 +285,27 @@ describe.each(databases)('load on $name', (on) => {
     expect(idsOf(await walkOlder(world.feed, 'r', 3))).toEqual(ids);
   });
 
+  test('where many authors are pulled, those that a reader follows are merged and no others', async () => {
+    const world = await open();
+    const authors = numbered('a', 70);
+    await world.accounts('r', ...authors);
+    await world.database.query(
+      `insert into "${world.schema}".authors (account, mode, pushed_since)
+       select number, 'pull', 9223372036854775807 from "${world.schema}".accounts where id like 'a%'`,
+    );
+    for (const followee of authors.slice(0, 5)) await world.feed.follow({ follower: 'r', followee });
+    await world.open('r');
+    const ids: string[] = [];
+    for (const author of authors.slice(0, 8)) {
+      world.clock.advance(1);
+      const { post } = await world.feed.publish({ author, text: 'x' });
+      expect(post.mode).toBe('pull');
+      if (ids.length < 5) ids.unshift(post.id);
+    }
+    const home = await world.feed.home({ reader: 'r' });
+    expect([idsOf([home]), home.sources.pulledAuthors]).toEqual([ids, 5]);
+  });
+
   test('the followed are told: a live stream hints at new posts, and not at a post that is hidden', async () => {
     const world = await open();
     await world.accounts('r', 'a', 'b');
