@@ -31,6 +31,16 @@ describe('N33: a value in a slot', () => {
     await expect(scheme).rejects.toMatchObject({ code: 'template-failed' });
   });
 
+  it('is a whole link of HTML by the filter href, and no script', async () => {
+    const fields = { html: '<a href="{{ x | href }}">x</a>' };
+    expect(await render('email', fields, { x: 'javascript:alert(1)' })).toEqual({
+      html: '<a href="#">x</a>',
+    });
+    expect(await render('email', fields, { x: 'https://example.test/?a=1&b="' })).toEqual({
+      html: '<a href="https://example.test/?a=1&amp;b=&quot;">x</a>',
+    });
+  });
+
   it('appears literally where nothing is markup', async () => {
     const fields = { subject: '{{ x }}', text: '{{ x }}' };
     expect(await render('email', fields, { x: nasty })).toEqual({ subject: nasty, text: nasty });

@@ -112,7 +112,7 @@ async function loadEngine(escape: 'html' | 'url' | 'plain'): Promise<Liquid> {
     throw groundError('driver-missing', 'templates need liquidjs: npm install liquidjs', { cause });
   });
   const outputEscape = { html: escapeHtml, url: escapeUrl, plain: plainText }[escape];
-  return new liquid.Liquid({
+  const engine = new liquid.Liquid({
     strictVariables: true,
     strictFilters: true,
     ownPropertyOnly: true,
@@ -123,6 +123,8 @@ async function loadEngine(escape: 'html' | 'url' | 'plain'): Promise<Liquid> {
     parseLimit: charactersMax,
     memoryLimit: 10_000_000,
   });
+  engine.registerFilter('href', safeLink);
+  return engine;
 }
 
 const plainText = (value: unknown): string => (typeof value === 'string' ? value : String(value ?? ''));
@@ -139,6 +141,12 @@ const htmlEntities: Readonly<Record<string, string>> = {
 /** Safe in the text of an element and in an attribute in either kind of quotes. */
 function escapeHtml(value: unknown): string {
   return plainText(value).replace(/[&<>"'`]/g, (character) => htmlEntities[character] as string);
+}
+
+/** `<a href="{{ link | href }}">`: a whole link that comes from data; anything but a web or mail address leads nowhere. */
+function safeLink(value: unknown): string {
+  const link = plainText(value);
+  return /^(https?:\/\/|mailto:|\/)/i.test(link) ? link : '#';
 }
 
 /** A value is a piece of a URL, never its scheme or host. */
