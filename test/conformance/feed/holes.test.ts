@@ -1,7 +1,7 @@
 /** Cases F01-F09: "there is something in the list" is never "the list is complete". */
 import { describe, expect, test } from 'vitest';
 import { feedQueues } from '../../../src/feed/index.js';
-import { type FeedWorld, idsOf, walkOlder } from '../../../src/testing/feed-world.js';
+import { type FeedWorld, idsOf, walkNewer, walkOlder } from '../../../src/testing/feed-world.js';
 import { databases, useWorlds } from './worlds.js';
 
 const hourMs = 3_600_000;
@@ -220,6 +220,38 @@ describe.each(databases)('holes on $name', (on) => {
     expect(await homeIds(world, 'r')).toEqual([...during, ...ids]);
     expect((await world.feed.home({ reader: 'r' })).sources.timeline).toBe('live');
     expect((await world.feed.verify('r')).missing).toEqual([]);
+  });
+
+  test('a backlog of more overdue fan-outs than a read looks at in one go hides and repeats nothing', async () => {
+    const world = await open({ timeline: { entriesMax: 100, slack: 0 } });
+    await world.accounts('r', 'a', 'z');
+    await world.feed.follow({ follower: 'r', followee: 'a' });
+    const old = await publish(world, 'a', 5);
+    await world.drain();
+    await world.open('r');
+    // Two in three are of a stranger; none has reached anybody.
+    const { rows } = await world.database.query<{ id: string; mine: boolean }>(
+      `with made as (
+         insert into "${world.schema}".posts (id, author, body, visibility, mode, created_at)
+         select ($1::bigint + n) << 20, a.number, 'late', 'public', 'push', $1::bigint + n
+         from generate_series(1, 3500) n
+         join "${world.schema}".accounts a on a.id = case when n % 3 = 0 then 'a' else 'z' end
+         returning id, author),
+       late as (
+         insert into "${world.schema}".fan_outs (post, author, lane, published_at)
+         select id, author, 'small', $1::bigint from made)
+       select m.id, a.id = 'a' as mine from made m join "${world.schema}".accounts a on a.number = m.author`,
+      [world.clock.now()],
+    );
+    world.clock.advance(60_000);
+    const late = newestFirst(rows.filter(({ mine }) => mine).map(({ id }) => id));
+    const expected = [...late, ...old];
+    const pages = await walkOlder(world.feed, 'r', 100);
+    expect(idsOf(pages)).toEqual(expected);
+    for (const page of pages.slice(0, -1)) expect(page.items.length).toBe(100);
+    const back = await walkNewer(world.feed, 'r', 100, pages.at(-1)?.previous ?? '');
+    const rest = expected.slice(0, expected.length - (pages.at(-1)?.items.length ?? 0));
+    expect(idsOf(back.toReversed())).toEqual(rest);
   });
 
   test('F09 timelines that are lost while posts go on are never missed', async () => {
