@@ -584,6 +584,18 @@ describe.each(queuesUnderTest())('a worker on $name', ({ open, close }) => {
       expect(performance.now() - startedAt).toBeLessThan(within(1_000));
     });
 
+    test('stop with no time at all still gives back what runs', async () => {
+      const queue = await openQueue();
+      await queue.enqueue('q', plain(5));
+      const worker = await startWorker({ queue, slots: 5, handler: () => new Promise(() => {}) });
+      await until(() => worker.state().running === 5);
+      await worker.stop({ deadlineMs: 0 });
+      await until(async () => (await queue.depth('q')).pending === 5);
+      expect((await queue.list('q', { state: 'pending' })).messages.map(({ attempts }) => attempts)).toEqual(
+        Array(5).fill(0),
+      );
+    });
+
     test('Q52: stop waits for what ends in time and gives back the rest with the attempt refunded', async () => {
       const queue = await openQueue();
       const kinds = [...Array(25).fill('ends'), ...Array(15).fill('throws'), ...Array(10).fill('long')];

@@ -137,6 +137,8 @@ export class Run {
     for (const held of this.leases) {
       if (held.phase === 'running') this.settler.add({ kind: 'release', held, delayMs: 0 });
     }
+    // Sent now: the deadline may leave no other turn of the event loop.
+    this.settler.flush();
     this.slots.stop();
   }
 
