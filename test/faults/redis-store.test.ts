@@ -279,7 +279,8 @@ describe.skipIf(!findRedisServer())('the redis store and its server (needs redis
     }
     const later = (await store.time(undefined)) + 60_001;
     while ((await store.housekeep({ now: later })).moved > 0);
-    expect(await connect(server).keys('t:{q}:*')).toEqual(['t:{q}:q']);
+    expect((await connect(server).keys('t:{q}:*')).sort()).toEqual(['t:{q}:q', 't:{q}:r']);
+    expect(await connect(server).zcard('t:{q}:r')).toBe(1);
   });
 
   test('hints come again after the listening connection has gone silent', async () => {

@@ -20,7 +20,7 @@ local function refusalOf(c, tail)
   local key = c.cfg.exclusiveKey
   if not key then return nil end
   local head = sub(tail, 1, find(tail, '\n', 1, true) - 1)
-  local metadata = head ~= '' and cjson.decode(head)[1] or {}
+  local metadata = head ~= '' and decodeJson(head)[1] or {}
   for k = 1, #metadata, 2 do
     if metadata[k] == key then return nil end
   end
@@ -40,7 +40,7 @@ end
 local function completeEnqueue(keys, args)
   local queues = followUps(keys, args)
   for k = 1, #queues do
-    local target = open(queues[k].base, args)
+    local target = open(queues[k].base, args, true)
     for at = queues[k].from, queues[k].to, 3 do
       local refused = refusalOf(target, args[at + 2])
       if refused then return { 0, { refused .. format('%d,%d', k, (at - queues[k].from) / 3) } } end
@@ -54,7 +54,7 @@ local function completeEnqueue(keys, args)
   flush(c)
   if held and byte(answer) == 100 then
     for k = 1, #queues do
-      local target, own = open(queues[k].base, args), { args[1], args[2] }
+      local target, own = open(queues[k].base, args, true), { args[1], args[2] }
       for at = queues[k].from, queues[k].to do own[#own + 1] = args[at] end
       enqueueAll(target, own, 3)
       flush(target)

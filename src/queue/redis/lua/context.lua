@@ -28,19 +28,35 @@ end
 -- Stands for a table that is rarely written to; whoever writes makes one of his own.
 local NONE = {}
 
--- args[1]: unix milliseconds, or '' for the server's clock. args[2]: '1' when the caller wants the events.
-local function open(base, args)
-  local now = tonumber(args[1])
+local function newContext()
+  return {
+    base = '', names = NONE, now = 0, cfg = NONE, wantsEvents = false, events = NONE, damaged = NONE,
+    records = {}, bodies = {}, dirty = {}, sets = {}, counts = NONE, requests = NONE, expiring = NONE,
+    touched = NONE, busy = NONE, freed = NONE, hint = false,
+  }
+end
+
+local function emptied(t)
+  return next(t) and {} or t
+end
+
+-- args[1]: unix milliseconds, or '' for the server's clock. args[2]: '1' when the caller wants the events. One context serves all
+-- calls, which follow one another; a call that works on several queues asks for contexts of its own.
+local common
+local function open(base, args, isOwn)
+  local now = args[1] ~= '' and tonumber(args[1])
   if not now then
     local time = call('TIME')
     now = time[1] * 1000 + floor(time[2] / 1000)
   end
-  return {
-    base = base, now = now, cfg = configurationOf(call('HGET', base .. ':q', 'fast')),
-    wantsEvents = args[2] == '1', events = NONE, damaged = NONE,
-    records = {}, bodies = {}, dirty = {}, sets = {}, counts = NONE, requests = NONE, expiring = NONE,
-    touched = NONE, busy = NONE, freed = NONE, hint = false,
-  }
+  if not common then common = newContext() end
+  local c = isOwn and newContext() or common
+  c.base, c.names, c.now, c.wantsEvents, c.hint = base, namesOf(base), now, args[2] == '1', false
+  c.cfg = configurationOf(call('HGET', c.names[':q'], 'fast'))
+  c.records, c.bodies, c.dirty, c.sets = emptied(c.records), emptied(c.bodies), emptied(c.dirty), emptied(c.sets)
+  c.events, c.damaged, c.counts, c.requests, c.expiring = NONE, NONE, NONE, NONE, NONE
+  c.touched, c.busy, c.freed = NONE, NONE, NONE
+  return c
 end
 
 local function damage(c, key)
@@ -83,6 +99,11 @@ local function expiresAt(c, key, at)
   keys[#keys + 1] = key
 end
 
+-- The stake is no message.
+local function runningCount(key)
+  return max(0, call('ZCARD', key) - 1)
+end
+
 -- HMGET of any number of fields.
 local function readMany(key, fields)
   local n = #fields
@@ -112,7 +133,7 @@ local function load(c, keys)
   end
   if #missing == 0 then return end
   local bodiless = {}
-  local states = readMany(c.base .. ':s', missing)
+  local states = readMany(c.names[':s'], missing)
   for k = 1, #missing do
     local key, packed = missing[k], states[k]
     if packed then
@@ -123,7 +144,7 @@ local function load(c, keys)
       bodiless[#bodiless + 1] = key
     end
   end
-  local bodies = readMany(c.base .. ':m', bodiless)
+  local bodies = readMany(c.names[':m'], bodiless)
   for k = 1, #bodiless do c.bodies[bodiless[k]] = bodies[k] end
   for k = 1, #missing do
     local key = missing[k]
@@ -137,7 +158,7 @@ end
 local function bodyOf(c, key)
   local body = c.bodies[key]
   if body == nil then
-    body = call('HGET', c.base .. ':m', key)
+    body = call('HGET', c.names[':m'], key)
     c.bodies[key] = body
   end
   return body
@@ -148,7 +169,7 @@ local function metadataOf(c, r)
   if band(r[FLAGS], HAS_METADATA) == 0 then return nil end
   if not r[METADATA] then
     local body = bodyOf(c, r[KEY])
-    r[METADATA] = body and cjson.decode(headOf(body))[1] or {}
+    r[METADATA] = body and decodeJson(headOf(body))[1] or {}
   end
   return r[METADATA]
 end
@@ -197,8 +218,8 @@ local function flushSets(c)
         removed[removes] = member
       end
     end
-    if removes > 0 then writeMany('ZREM', c.base .. suffix, removed) end
-    if adds > 0 then writeMany('ZADD', c.base .. suffix, added) end
+    if removes > 0 then writeMany('ZREM', c.names[suffix] or c.base .. suffix, removed) end
+    if adds > 0 then writeMany('ZADD', c.names[suffix] or c.base .. suffix, added) end
   end
   c.sets = {}
 end
@@ -226,16 +247,16 @@ local function flushRecords(c)
       bodiless[#bodiless + 1] = key
     end
   end
-  writeMany('HSET', c.base .. ':m', bodies)
-  writeMany('HSET', c.base .. ':s', states)
-  writeMany('HDEL', c.base .. ':m', bodiless)
-  writeMany('HDEL', c.base .. ':s', stateless)
+  writeMany('HSET', c.names[':m'], bodies)
+  writeMany('HSET', c.names[':s'], states)
+  writeMany('HDEL', c.names[':m'], bodiless)
+  writeMany('HDEL', c.names[':s'], stateless)
   c.dirty = {}
 end
 
 local function flushCounts(c)
   for field, by in pairs(c.counts) do
-    if by ~= 0 and call('HINCRBY', c.base .. ':n', field, by) <= 0 then call('HDEL', c.base .. ':n', field) end
+    if by ~= 0 and call('HINCRBY', c.names[':n'], field, by) <= 0 then call('HDEL', c.names[':n'], field) end
   end
   c.counts = NONE
 end
@@ -246,12 +267,12 @@ local function flushRequests(c)
   for request, ended in pairs(c.requests) do
     if ended == true then
       gone[#gone + 1] = request
-    elseif call('HINCRBY', c.base .. ':t', request .. '#', -ended) <= 0 then
+    elseif call('HINCRBY', c.names[':t'], request .. '#', -ended) <= 0 then
       gone[#gone + 1] = request
       gone[#gone + 1] = request .. '#'
     end
   end
-  writeMany('HDEL', c.base .. ':t', gone)
+  writeMany('HDEL', c.names[':t'], gone)
   c.requests = NONE
 end
 
@@ -259,8 +280,8 @@ local function flushExpiring(c)
   for at, keys in pairs(c.expiring) do
     local text = format('%d', at)
     for from = 1, #keys, EXPIRING_TOGETHER do
-      local together = { unpack(keys, from, min(#keys, from + EXPIRING_TOGETHER - 1)) }
-      call('ZADD', c.base .. ':x', text, cmsgpack.pack(together))
+      local to = min(#keys, from + EXPIRING_TOGETHER - 1)
+      call('ZADD', c.names[':x'], text, from == to and 's' .. keys[from] or 'l' .. encodeList({ unpack(keys, from, to) }))
     end
   end
   c.expiring = NONE
@@ -284,7 +305,7 @@ end
 local function flushValues(c)
   local values = {}
   for value in pairs(c.touched) do values[#values + 1] = value end
-  local known = readMany(c.base .. ':v', values)
+  local known = readMany(c.names[':v'], values)
   local set, gone = {}, {}
   for k = 1, #values do
     local value, current, entry = values[k], known[k], false
@@ -293,7 +314,7 @@ local function flushValues(c)
     elseif current and byte(current) == 114 and not c.freed[value] then
       entry = current
     else
-      local head = call('ZRANGE', c.base .. ':w:' .. value, 0, 0, 'WITHSCORES')
+      local head = call('ZRANGE', c.base .. ':w:' .. value, '0', '0', 'WITHSCORES')
       if head[1] then
         entry = 'h' .. head[1]
         put(c, ':h', head[1], head[2])
@@ -312,15 +333,15 @@ local function flushValues(c)
       end
     end
   end
-  writeMany('HSET', c.base .. ':v', set)
-  writeMany('HDEL', c.base .. ':v', gone)
+  writeMany('HSET', c.names[':v'], set)
+  writeMany('HDEL', c.names[':v'], gone)
   flushSets(c)
   c.touched, c.busy, c.freed = NONE, NONE, NONE
 end
 
 local function flush(c)
-  flushRecords(c)
-  flushSets(c)
+  if next(c.dirty) then flushRecords(c) end
+  if next(c.sets) then flushSets(c) end
   if c.counts ~= NONE then flushCounts(c) end
   if c.expiring ~= NONE then flushExpiring(c) end
   if c.requests ~= NONE then flushRequests(c) end
@@ -329,7 +350,7 @@ end
 
 -- A hint to those who wait: something may have become dequeueable.
 local function publishHint(c)
-  if c.hint then call('PUBLISH', c.base .. ':hint', '') end
+  if c.hint then call('PUBLISH', c.names[':hint'], '') end
 end
 
 -- Ends a call: writes, then answers whether to call again, its own answer, events (id, packed, head, …), damaged ids.

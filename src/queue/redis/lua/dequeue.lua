@@ -16,14 +16,14 @@ end
 
 -- The leases of a request that still run.
 local function replay(c, request)
-  local before = call('HGET', c.base .. ':t', request)
+  local before = call('HGET', c.names[':t'], request)
   if not before then return nil end
-  local ids = byte(before) == 49 and { sub(before, 2) } or cmsgpack.unpack(sub(before, 2))
+  local ids = byte(before) == 49 and { sub(before, 2) } or decodeList(sub(before, 2))
   load(c, ids)
   local answer = {}
   for k = 1, #ids do
     local r = c.records[ids[k]]
-    if r and r[STATE] == 'r' and string.match(r[TOKEN], '^[^.]*') == request and bodyOf(c, ids[k]) then
+    if r and r[STATE] == 'r' and match(r[TOKEN], '^[^.]*') == request and bodyOf(c, ids[k]) then
       appendRecord(c, answer, ids[k])
     end
   end
@@ -34,9 +34,9 @@ end
 -- last one, which only makes the limit stricter.
 local GRANTS_MAX = 128
 local function allowance(c)
-  if c.cfg.rateCount == 0 then return math.huge end
-  local stored = call('HGET', c.base .. ':q', 'grants')
-  local grants, kept, sum = stored and cmsgpack.unpack(stored) or {}, {}, 0
+  if c.cfg.rateCount == 0 then return huge end
+  local stored = call('HGET', c.names[':q'], 'grants')
+  local grants, kept, sum = stored and decodeList(stored) or {}, {}, 0
   for k = 1, #grants, 2 do
     if grants[k] > c.now - c.cfg.ratePerMs then
       kept[#kept + 1] = grants[k]
@@ -56,7 +56,7 @@ local function grant(c, taken)
   else
     c.grants[n + 1], c.grants[n + 2] = c.now, taken
   end
-  call('HSET', c.base .. ':q', 'grants', cmsgpack.pack(c.grants))
+  call('HSET', c.names[':q'], 'grants', encodeList(c.grants))
 end
 
 -- Where a walk of a sorted set goes on: behind the cursor's member, or, when that has left, with its equals.
@@ -96,7 +96,7 @@ local function busyValues(c, keys)
     local value = r and valueOf(c, r)
     if value then values[#values + 1] = value end
   end
-  local entries = readMany(c.base .. ':v', values)
+  local entries = readMany(c.names[':v'], values)
   for k = 1, #values do
     if entries[k] and byte(entries[k]) == 114 then busy[values[k]] = 'running' end
   end
@@ -154,7 +154,7 @@ end
 
 -- The heads of the idle values.
 local function bestOfValues(c, wanted)
-  return keysOf(c, ':h', call('ZRANGE', c.base .. ':h', 0, wanted - 1), WAITING_KEY_AT)
+  return keysOf(c, ':h', call('ZRANGE', c.names[':h'], 0, wanted - 1), WAITING_KEY_AT)
 end
 
 local function leaseEnd(c, ownMs, askedMs)
@@ -182,9 +182,9 @@ local function given(c, ids, token)
   if #ids == 0 then return end
   local request = sub(token, 1, find(token, '.', 1, true) - 1)
   if #ids == 1 then
-    call('HSET', c.base .. ':t', request, '1' .. ids[1])
+    call('HSET', c.names[':t'], request, '1' .. ids[1])
   else
-    call('HSET', c.base .. ':t', request, 'n' .. cmsgpack.pack(ids), request .. '#', #ids)
+    call('HSET', c.names[':t'], request, 'n' .. encodeList(ids), request .. '#', #ids)
   end
   grant(c, #ids)
 end
@@ -194,7 +194,7 @@ local function leaseAll(c, keys, askedMs, token)
   for k = 1, #keys do
     if c.bodies[keys[k]] == nil then bodiless[#bodiless + 1] = keys[k] end
   end
-  local bodies = readMany(c.base .. ':m', bodiless)
+  local bodies = readMany(c.names[':m'], bodiless)
   for k = 1, #bodiless do c.bodies[bodiless[k]] = bodies[k] end
   for k = 1, #keys do
     if c.records[keys[k]] and c.bodies[keys[k]] then ids[#ids + 1] = keys[k] end
@@ -210,21 +210,16 @@ end
 -- A simple queue without a filter: whatever waits leaves the index as it is read. This is the hottest path of all: a message that
 -- nobody has touched and that stands in no other index gets its state record without a detour.
 local function leaseBest(c, wanted, askedMs, token)
-  local popped, ids, bodies = call('ZPOPMIN', c.base .. ':p', wanted), {}, {}
-  if #popped == 0 then return {} end
-  local members, found = {}, {}
-  for k = 1, #popped, 2 do
-    members[#members + 1] = popped[k]
-    found[#found + 1] = sub(popped[k], WAITING_KEY_AT)
-  end
-  local foundBodies, foundStates = readMany(c.base .. ':m', found), readMany(c.base .. ':s', found)
-  local states = {}
-  for k = 1, #found do
-    if foundBodies[k] then
-      local n = #ids + 1
-      ids[n], bodies[n], states[n] = found[k], foundBodies[k], foundStates[k]
-    else
-      damage(c, found[k])
+  local popped, ids = call('ZPOPMIN', c.names[':p'], wanted == 1 and '1' or wanted), {}
+  if #popped == 0 then return ids end
+  for k = 1, #popped, 2 do ids[#ids + 1] = sub(popped[k], WAITING_KEY_AT) end
+  local bodies, states = readMany(c.names[':m'], ids), readMany(c.names[':s'], ids)
+  for k = #ids, 1, -1 do
+    if not bodies[k] then
+      damage(c, ids[k])
+      remove(ids, k)
+      remove(bodies, k)
+      remove(states, k)
     end
   end
   local size, answer, written, running = #ids, {}, {}, {}
@@ -233,10 +228,9 @@ local function leaseBest(c, wanted, askedMs, token)
   for k = 1, size do
     local id, body = ids[k], bodies[k]
     local seq, priority, _, attemptsMax, visibleAt, ownMs, flags = unpackFields(BODY_FORMAT, body)
-    c.bodies[id] = body
     if states[k] or c.wantsEvents or band(flags, HAS_METADATA) ~= 0 then
       local r = states[k] and recordOfState(id, states[k]) or recordOfBody(id, body)
-      c.records[id] = r
+      c.records[id], c.bodies[id] = r, body
       leaseOne(c, r, askedMs, token, size)
       appendRecord(c, answer, id)
     else
@@ -251,8 +245,8 @@ local function leaseBest(c, wanted, askedMs, token)
       answer[n + 1], answer[n + 2], answer[n + 3] = id, body, state
     end
   end
-  writeMany('HSET', c.base .. ':s', written)
-  writeMany('ZADD', c.base .. ':r', running)
+  writeMany('HSET', c.names[':s'], written)
+  writeMany('ZADD', c.names[':r'], running)
   -- What was popped has left its index already.
   c.sets[':p'] = nil
   given(c, ids, token)
@@ -262,7 +256,7 @@ end
 local function dequeueFrom(c, args)
   local _, more = sweep(c, SWEEP_MAX)
   if more and args[6] ~= '1' then return 1, {} end
-  local held = replay(c, string.match(args[5], '^[^.]*'))
+  local held = replay(c, match(args[5], '^[^.]*'))
   if held then return 0, held end
   if c.cfg.dequeueBlocked then return 0, {} end
   local wanted = min(tonumber(args[3]), allowance(c))

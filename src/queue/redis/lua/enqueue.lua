@@ -5,10 +5,12 @@
 -- where the queue's default holds; flags: 1 unique while live, 8 has metadata), head and payload as in a body.
 -- answer: one string, two characters a message: n (new), k (known), c (conflict), b (blocked), m (no exclusivity value),
 -- and the state; and whether the queue was new.
+-- As BODY_FORMAT, with the number in its two halves.
+local NEW_BODY_FORMAT = '>I4I4ddI4ddB'
+
 local function nextSeq(numbers)
   numbers.low = numbers.low + 1
   if numbers.low == SEQ_HALF then numbers.high, numbers.low = numbers.high + 1, 0 end
-  return packSeq(numbers.high, numbers.low)
 end
 
 local function answerKnown(c, id, body, tail)
@@ -25,8 +27,9 @@ local function enqueuePlain(c, batch, id, body, seq, priority, visibleAt)
     put(c, ':i', seq .. id, visibleAt)
     return 'ni'
   end
+  if visibleAt ~= batch.visibleAt then batch.visibleAt, batch.visibleText = visibleAt, pack('>I6', max(0, visibleAt)) end
   n = #batch.pending
-  batch.pending[n + 1], batch.pending[n + 2] = priority, seq .. pack('>I6', max(0, visibleAt)) .. id
+  batch.pending[n + 1], batch.pending[n + 2] = priority, seq .. batch.visibleText .. id
   c.hint = true
   return 'np'
 end
@@ -35,19 +38,26 @@ local function enqueueOne(c, batch, id, options, tail)
   local existing = c.bodies[id]
   if existing then return answerKnown(c, id, existing, tail) end
   if c.cfg.enqueueBlocked then return 'b-' end
-  local priorityText, delay, attempts, lease, flagText = string.match(options, '^([^,]*),([^,]*),([^,]*),([^,]*),(%d+)$')
-  local flags, hasMetadata = tonumber(flagText), flagText ~= '0' and band(flagText, HAS_METADATA) ~= 0
+  local priorityText, delay, attempts, lease, flags = '', '', '', '', 0
+  if options ~= ',,,,0' then
+    priorityText, delay, attempts, lease, flags = match(options, '^([^,]*),([^,]*),([^,]*),([^,]*),(%d+)$')
+    flags = tonumber(flags)
+  end
+  local hasMetadata = flags ~= 0 and band(flags, HAS_METADATA) ~= 0
   local key = c.cfg.exclusiveKey
-  local metadata = hasMetadata and cjson.decode(sub(tail, 1, find(tail, '\n', 1, true) - 1))[1]
+  local metadata = hasMetadata and decodeJson(sub(tail, 1, find(tail, '\n', 1, true) - 1))[1]
   if key and not valueAmong(metadata, key) then return 'm-' end
-  local visibleAt = c.now + (tonumber(delay) or c.cfg.delayMs)
+  local visibleAt = c.now + (delay ~= '' and tonumber(delay) or c.cfg.delayMs)
   if c.cfg.history then flags = flags + HISTORY_FROM_START end
   if visibleAt > c.now then flags = flags + BEGAN_INVISIBLE end
-  if priorityText == '' then priorityText = batch.nowText end
-  local seq = nextSeq(batch)
+  local priority = c.now
+  if priorityText == '' then priorityText = batch.nowText else priority = tonumber(priorityText) end
+  nextSeq(batch)
   local body = pack(
-    BODY_FORMAT, seq, tonumber(priorityText), c.now, tonumber(attempts) or c.cfg.attemptsMax, visibleAt, tonumber(lease) or -1, flags
+    NEW_BODY_FORMAT, batch.high, batch.low, priority, c.now, attempts ~= '' and tonumber(attempts) or c.cfg.attemptsMax, visibleAt,
+    lease ~= '' and tonumber(lease) or -1, flags
   ) .. tail
+  local seq = sub(body, 1, 8)
   c.bodies[id] = body
   if not key and not hasMetadata and not c.wantsEvents then
     return enqueuePlain(c, batch, id, body, seq, priorityText, visibleAt)
@@ -63,7 +73,7 @@ end
 
 -- Of the known among the ids the state is read as well; of a new one there is none.
 local function readKnown(c, ids)
-  local bodies, known = readMany(c.base .. ':m', ids), {}
+  local bodies, known = readMany(c.names[':m'], ids), {}
   for k = 1, #ids do
     if c.bodies[ids[k]] == nil then
       c.bodies[ids[k]] = bodies[k]
@@ -77,8 +87,8 @@ local function enqueueAll(c, args, from)
   local ids, answers = {}, {}
   for k = from, #args, 3 do ids[#ids + 1] = args[k] end
   readKnown(c, ids)
-  local last = call('HGET', c.base .. ':q', 'seq')
-  local batch = { high = 0, low = 0, bodies = {}, pending = {}, nowText = format('%d', c.now) }
+  local last = call('HGET', c.names[':q'], 'seq')
+  local batch = { high = 0, low = 0, bodies = {}, pending = {}, nowText = format('%d', c.now), visibleAt = false, visibleText = '' }
   if last then batch.high, batch.low = unpackFields('>I4I4', last) end
   local low, isPlain = batch.low, not c.cfg.exclusiveKey
   for k = from, #args, 3 do
@@ -87,12 +97,13 @@ local function enqueueAll(c, args, from)
   end
   if batch.low ~= low then
     -- Who waits has been told of what is already there; with metadata or values the new one may be another's.
-    if c.hint and isPlain and call('ZCARD', c.base .. ':p') > 0 then c.hint = false end
-    call('HSET', c.base .. ':q', 'seq', packSeq(batch.high, batch.low))
-    writeMany('HSET', c.base .. ':m', batch.bodies)
-    writeMany('ZADD', c.base .. ':p', batch.pending)
+    if c.hint and isPlain and call('ZCARD', c.names[':p']) > 0 then c.hint = false end
+    call('HSET', c.names[':q'], 'seq', packSeq(batch.high, batch.low))
+    if not last then call('ZADD', c.names[':r'], STAKE_SCORE, STAKE) end
+    writeMany('HSET', c.names[':m'], batch.bodies)
+    writeMany('ZADD', c.names[':p'], batch.pending)
   end
-  return table.concat(answers), not last
+  return concat(answers), not last
 end
 
 local function enqueue(keys, args)

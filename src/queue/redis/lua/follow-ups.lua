@@ -9,8 +9,8 @@ local function completeStore(keys, args)
   local held = heldBy(c, args[3], args[4]) ~= nil
   local answer, field = settleAll(c, { args[3], args[4], args[5] }, 1, 3, 3, 'c', completeOne), args[4]
   if held then
-    call('HSET', c.base .. ':f', field, args[6])
-  elseif byte(answer) ~= 100 or call('HEXISTS', c.base .. ':f', field) == 0 then
+    call('HSET', c.names[':f'], field, args[6])
+  elseif byte(answer) ~= 100 or call('HEXISTS', c.names[':f'], field) == 0 then
     field = ''
   end
   return reply(c, 0, { answer, field })

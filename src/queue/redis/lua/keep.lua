@@ -7,12 +7,16 @@ local COLLECT_STEP = 20
 local function expiredKeys(c)
   local keys, members = {}, {}
   while #keys < COLLECT_MAX do
-    local found = call('ZRANGE', c.base .. ':x', '-inf', format('%d', c.now), 'BYSCORE', 'LIMIT', #members, COLLECT_STEP)
+    local found = call('ZRANGE', c.names[':x'], '-inf', format('%d', c.now), 'BYSCORE', 'LIMIT', #members, COLLECT_STEP)
     for k = 1, #found do
       if #keys >= COLLECT_MAX then return keys, members, true end
       members[#members + 1] = found[k]
-      local together = cmsgpack.unpack(found[k])
-      for n = 1, #together do keys[#keys + 1] = together[n] end
+      if byte(found[k]) == 115 then
+        keys[#keys + 1] = sub(found[k], 2)
+      else
+        local together = decodeList(sub(found[k], 2))
+        for n = 1, #together do keys[#keys + 1] = together[n] end
+      end
     end
     if #found < COLLECT_STEP then return keys, members, false end
   end
@@ -23,7 +27,7 @@ local function housekeep(keys, args)
   local c = open(keys[2], args)
   local swept, more = sweep(c, SWEEP_MAX)
   local gone, members, moreGone = expiredKeys(c)
-  local states = readMany(c.base .. ':s', gone)
+  local states = readMany(c.names[':s'], gone)
   for k = 1, #gone do
     local r = states[k] and recordOfState(gone[k], states[k])
     if r and TERMINAL_KEY[r[STATE]] and r[EXPIRES_AT] <= c.now and c.records[gone[k]] == nil then
@@ -31,7 +35,7 @@ local function housekeep(keys, args)
       collect(c, r)
     end
   end
-  writeMany('ZREM', c.base .. ':x', members)
+  writeMany('ZREM', c.names[':x'], members)
   return reply(c, (more or moreGone) and 1 or 0, swept + #gone)
 end
 register('housekeep', { 'allow-oom' }, housekeep)
@@ -43,9 +47,7 @@ local function configure(keys, args)
   local base = keys[2]
   if (call('HGET', base .. ':q', 'json') or '') ~= args[1] then return 1 end
   if args[4] == '1' then
-    for _, suffix in ipairs({ ':i', ':p', ':r' }) do
-      if call('ZCARD', base .. suffix) > 0 then return 2 end
-    end
+    if call('ZCARD', base .. ':i') + call('ZCARD', base .. ':p') + runningCount(base .. ':r') > 0 then return 2 end
   end
   call('HSET', base .. ':q', 'json', args[2], 'fast', args[3])
   call('PUBLISH', base .. ':hint', '')

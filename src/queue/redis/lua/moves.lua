@@ -162,9 +162,9 @@ end
 
 -- Members of a set whose score has come, at most `limit`, as record keys; the damaged ones are taken out and told.
 local function dueKeys(c, suffix, limit)
-  local head = call('ZRANGE', c.base .. suffix, 0, 0, 'WITHSCORES')
-  if not head[2] or tonumber(head[2]) > c.now then return NONE end
-  local members = call('ZRANGE', c.base .. suffix, '-inf', format('%d', c.now), 'BYSCORE', 'LIMIT', 0, limit)
+  local head = call('ZRANGE', c.names[suffix], '0', '0', 'WITHSCORES')
+  if not head[1] or head[1] == STAKE or tonumber(head[2]) > c.now then return NONE end
+  local members = call('ZRANGE', c.base .. suffix, '-inf', format('%d', c.now), 'BYSCORE', 'LIMIT', '0', limit)
   local keys, sound = {}, {}
   for k = 1, #members do keys[k] = sub(members[k], PLAIN_KEY_AT) end
   load(c, keys)

@@ -21,7 +21,7 @@ local function byId(c, args, stride, change)
       answers[#answers + 1] = describe('t', r)
     end
   end
-  return table.concat(answers)
+  return concat(answers)
 end
 
 local function cancelOne(c, r)

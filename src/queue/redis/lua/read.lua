@@ -37,7 +37,7 @@ local function list(keys, args)
   local members = call('ZRANGE', key, rank, rank + WALK - 1, 'WITHSCORES')
   local found, records = {}, {}
   for k = 1, #members, 2 do
-    if not score or isPast(members[k], tonumber(members[k + 1]), score, high, low) then
+    if members[k] ~= STAKE and (not score or isPast(members[k], tonumber(members[k + 1]), score, high, low)) then
       found[#found + 1] = sub(members[k], state == 'p' and WAITING_KEY_AT or PLAIN_KEY_AT)
       records[#records + 1] = k
     end
@@ -74,12 +74,12 @@ local function depth(keys, args)
   if more then return reply(c, 1, {}) end
   if #args == 2 then
     return reply(c, 0, {
-      c.now, call('ZCARD', c.base .. ':i'), call('ZCARD', c.base .. ':p'), call('ZCARD', c.base .. ':r'),
+      c.now, call('ZCARD', c.names[':i']), call('ZCARD', c.names[':p']), runningCount(c.names[':r']),
     })
   end
   if #args > 4 then return reply(c, 0, { c.now, -1, -1, -1 }) end
   local pair = args[3] .. '\0' .. args[4]
-  local counts = call('HMGET', c.base .. ':n', 'i' .. pair, 'r' .. pair, 'p' .. pair)
+  local counts = call('HMGET', c.names[':n'], 'i' .. pair, 'r' .. pair, 'p' .. pair)
   local pending = c.cfg.exclusiveKey and tonumber(counts[3] or 0) or call('ZCARD', c.base .. ':k:' .. pair)
   return reply(c, 0, { c.now, tonumber(counts[1] or 0), pending, tonumber(counts[2] or 0) })
 end
@@ -142,14 +142,14 @@ local function glance(keys, args)
   for k = 2, #keys, 2 do
     local base = keys[k]
     local cfg = configurationOf(call('HGET', base .. ':q', 'fast'))
-    local invisible = call('ZRANGE', base .. ':i', 0, 0, 'WITHSCORES')
-    local running = call('ZRANGE', base .. ':r', 0, 0, 'WITHSCORES')
-    local ending = call('ZRANGE', base .. ':x', 0, 0, 'WITHSCORES')
-    local due = min(tonumber(invisible[2]) or math.huge, tonumber(running[2]) or math.huge)
+    local invisible = call('ZRANGE', base .. ':i', '0', '0', 'WITHSCORES')
+    local running = call('ZRANGE', base .. ':r', '0', '0', 'WITHSCORES')
+    local ending = call('ZRANGE', base .. ':x', '0', '0', 'WITHSCORES')
+    local due = min(tonumber(invisible[2]) or huge, running[1] ~= STAKE and tonumber(running[2]) or huge)
     local waits = call('ZCARD', base .. (cfg.exclusiveKey and ':h' or ':p')) > 0
     local n = #answer
     answer[n + 1] = not cfg.dequeueBlocked and (waits or due <= answer[1]) and 1 or 0
-    answer[n + 2] = due == math.huge and -1 or due
+    answer[n + 2] = due == huge and -1 or due
     answer[n + 3] = call('EXISTS', base .. ':f') == 1 and 0 or tonumber(ending[2]) or -1
   end
   return answer

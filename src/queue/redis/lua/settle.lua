@@ -37,7 +37,7 @@ local function settleAll(c, args, from, to, stride, ended, change)
       answers[#answers + 1] = answerAfterEnd(c, args[k], args[k + 1], ended)
     end
   end
-  return table.concat(answers)
+  return concat(answers)
 end
 
 local function extendOne(c, r, leaseMs)
@@ -94,26 +94,30 @@ local function completeAll(c, args, from, to)
   local ids, answers, seen = {}, {}, {}
   local batch = { states = {}, running = {}, done = {}, version = false, answer = false }
   for k = from, to, 3 do ids[#ids + 1] = args[k] end
-  local states = readMany(c.base .. ':s', ids)
+  local states = readMany(c.names[':s'], ids)
   for n = 1, #ids do
     local k = from + 3 * (n - 1)
     local id = ids[n]
     answers[n] = not seen[id] and completePlain(c, batch, id, args[k + 1], args[k + 2], states[n])
     seen[id] = true
   end
-  writeMany('HSET', c.base .. ':s', batch.states)
-  writeMany('ZREM', c.base .. ':r', batch.running)
-  writeMany('ZADD', c.base .. ':dc', batch.done)
-  local others = {}
+  writeMany('HSET', c.names[':s'], batch.states)
+  writeMany('ZREM', c.names[':r'], batch.running)
+  writeMany('ZADD', c.names[':dc'], batch.done)
+  local others = NONE
   for n = 1, #ids do
-    if not answers[n] then others[#others + 1] = ids[n] end
+    if not answers[n] then
+      if others == NONE then others = {} end
+      others[#others + 1] = ids[n]
+    end
   end
+  if others == NONE then return concat(answers) end
   load(c, others)
   for n = 1, #ids do
     local k = from + 3 * (n - 1)
     if not answers[n] then answers[n] = settleAll(c, args, k, k + 2, 3, 'c', completeOne) end
   end
-  return table.concat(answers)
+  return concat(answers)
 end
 
 local function failOne(c, r, delayMs, text)
