@@ -3,11 +3,14 @@
  * in what MONITOR shows of every call, not by a clock.
  */
 import type { Redis } from 'ioredis';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createQueue, type NewMessage, type Queue } from '../../src/queue/index.js';
 import { createRedisQueueStore, type RedisQueueStore } from '../../src/queue/redis/index.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { findRedisServer, type RedisServer, startRedisServer } from '../../src/testing/redis-server.js';
+
+// Loads that run to their end on a busy machine.
+vi.setConfig({ testTimeout: 150_000 });
 
 /** Arguments of one command, and commands of one function: lua/keys.lua and the walks have a thousand members. */
 const argumentsMax = 4_010;

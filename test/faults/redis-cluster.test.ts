@@ -1,7 +1,7 @@
 /** The redis store on a Cluster under load: a primary is killed, slots move to another. What was recorded is checked. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster } from 'ioredis';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import {
   createRedisQueueStore,
   type RedisDurability,
@@ -10,6 +10,9 @@ import {
 import { type RedisCluster, startRedisCluster } from '../../src/testing/redis-cluster.js';
 import { findRedisServer } from '../../src/testing/redis-server.js';
 import { findBroken, Load } from './redis/load.js';
+
+// Loads that run to their end on a busy machine.
+vi.setConfig({ testTimeout: 150_000 });
 
 const ends: (() => Promise<unknown> | void)[] = [];
 afterEach(async () => {

@@ -1,10 +1,13 @@
 /** The redis store under load while its server is killed and its connections are cut: what was recorded is checked. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createRedisQueueStore, type RedisQueueStore } from '../../src/queue/redis/index.js';
 import { startProxy } from '../../src/testing/proxy.js';
 import { findRedisServer, startRedisServer } from '../../src/testing/redis-server.js';
 import { findBroken, Load, type LoadHistory } from './redis/load.js';
+
+// Loads that run to their end on a busy machine.
+vi.setConfig({ testTimeout: 150_000 });
 
 const ends: (() => Promise<unknown> | void)[] = [];
 afterEach(async () => {

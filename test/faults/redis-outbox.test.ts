@@ -111,16 +111,19 @@ describe.skipIf(!findRedisServer())('the outbox (needs redis-server on the PATH)
     });
 
     test('a paused queue and a queue that forgets too soon leave the messages where they are', async () => {
+      const lines: string[] = [];
+      const tell = (_: unknown, text: string): void => void lines.push(text);
+      const isSaid = (part: string) => async () => lines.some((line) => line.includes(part));
       await queue.configure('q', { enqueueBlocked: true });
       await enqueue(['a', 'b']);
-      const relay = await startRelay();
-      await delay(200);
+      const relay = await startRelay({ log: { debug: tell, info: tell, warn: tell, error: tell } });
+      await until(isSaid('did not take them'));
       expect(await relay.lag()).toMatchObject([{ queue: 'q', waiting: 2 }]);
-      await queue.configure('q', {
-        enqueueBlocked: false,
-        retentionMs: { completed: 0, canceled: 0, errored: 0 },
-      });
-      await delay(200);
+      await queue.configure('q', { retentionMs: { completed: 0, canceled: 0, errored: 0 } });
+      await until(isSaid('forgets ids too soon'));
+      await queue.configure('q', { enqueueBlocked: false });
+      lines.length = 0;
+      await until(isSaid('forgets ids too soon'));
       expect(await relay.lag()).toMatchObject([{ queue: 'q', waiting: 2 }]);
       await queue.configure('q', {
         retentionMs: { completed: 86_400_000, canceled: 86_400_000, errored: 86_400_000 },
