@@ -182,8 +182,13 @@ class PostgresQueueStore implements QueueStore {
   }
 
   async settleAndDequeue(request: Request<'settleAndDequeue'>) {
-    const { settled, messages } = await this.#do.settleAndDequeue(this.#database, request);
-    this.#tellSettled(request.queue, settled, request.now);
+    const { queue, complete, now } = request;
+    const { settled: first, messages } = await this.#do.settleAndDequeue(this.#database, request);
+    // A dequeue elsewhere that saw a row while it still waited keeps it locked for its own short transaction.
+    const settled = await this.#retryBusy(complete, first, (leases) =>
+      this.#do.settle.complete(this.#database, { queue, leases, now }),
+    );
+    this.#tellSettled(queue, settled, now);
     this.#events.dequeued(messages);
     return { completed: settled.map(({ outcome }) => outcome), messages };
   }
@@ -252,9 +257,7 @@ class PostgresQueueStore implements QueueStore {
     return this.#do.recurring.advance(this.#database, name, from, next);
   }
 
-  async time(now: number | undefined): Promise<number> {
-    return this.#do.housekeep.time(this.#database, now);
-  }
+  time = (now: number | undefined): Promise<number> => this.#do.housekeep.time(this.#database, now);
 
   queues = (): Promise<string[]> => this.#do.configure.queues(this.#database);
 
@@ -323,26 +326,23 @@ class PostgresQueueStore implements QueueStore {
     return settled.map(({ outcome }) => outcome);
   }
 
-  /** A batch waits for nobody; what somebody held in that moment is tried again alone, for a moment. */
+  /** A batch waits for nobody; what somebody held in that moment is tried again, a few times. */
   async #retryBusy<Input, Answer extends { readonly outcome: { readonly kind: string } }>(
     inputs: readonly Input[],
     answers: Answer[],
     send: (inputs: readonly Input[]) => Promise<Answer[]>,
   ): Promise<Answer[]> {
-    const endsAtMs = performance.now() + busyMsMax;
-    for (const [place, input] of inputs.entries()) {
-      for (const pauseMs of busyPausesMs) {
-        if (answers[place]!.outcome.kind !== 'busy' || performance.now() > endsAtMs) break;
-        await pause(pauseMs);
-        answers[place] = (await send([input]))[0]!;
-      }
+    for (const pauseMs of busyPausesMs) {
+      const busy = [...answers.keys()].filter((place) => answers[place]!.outcome.kind === 'busy');
+      if (busy.length === 0) break;
+      await pause(pauseMs);
+      const again = await send(busy.map((place) => inputs[place]!));
+      for (const [index, place] of busy.entries()) answers[place] = again[index]!;
     }
     return answers;
   }
 }
 
 const busyPausesMs = [2, 6, 18, 54];
-/** For a whole batch: whoever holds many rows is not waited for row by row. */
-const busyMsMax = 200;
 const maintainEveryMs = 30_000;
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
