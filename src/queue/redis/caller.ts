@@ -161,7 +161,7 @@ const unavailable =
   /^(READONLY|MOVED|ASK|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|MISCONF|BUSY)|Connection is closed|Connection ended|max retries|timed? ?out|ECONN|EPIPE|ENOTFOUND|All nodes|Command aborted|Stream isn't writeable|redirections|Failed to refresh/i;
 
 /** The server's error by the name that callers know; anything else stays what it is. */
-export function asNamed(error: unknown): Error {
+function asNamed(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error));
   if (isHeadgateError(error)) return error;
   if (/^OOM|used memory > 'maxmemory'/.test(error.message))

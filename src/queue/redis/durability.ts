@@ -25,7 +25,7 @@ export interface RedisDurabilityReport {
   readonly survives: string;
 }
 
-export async function readSettings(server: Redis): Promise<ServerSettings> {
+async function readSettings(server: Redis): Promise<ServerSettings> {
   const info = await server.info();
   const field = (name: string): string => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
   return {

@@ -20,7 +20,7 @@ function hash(text: string): number {
   return value;
 }
 
-export const shardOf = (text: string, shards: number): number => hash(text) % shards;
+const shardOf = (text: string, shards: number): number => hash(text) % shards;
 
 export const shardOfMessage = (
   message: Pick<MessageToStore, 'id' | 'metadata'>,
