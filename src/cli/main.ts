@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { HeadgateError } from '../errors.js';
 import { version } from '../version.js';
 import { addStart } from './commands/start.js';
+import { addFeed } from './commands/feed.js';
 import { addMigrate } from './commands/migrate.js';
 import { addQueue } from './commands/queue.js';
 import { addServe } from './commands/serve.js';
@@ -20,7 +21,7 @@ const program = new Command('headgate')
     process.exit(error.exitCode === 0 ? exitCodes.done : exitCodes.usage);
   });
 
-for (const add of [addStart, addServe, addWork, addMigrate, addQueue]) add(program, process.env);
+for (const add of [addStart, addServe, addWork, addMigrate, addQueue, addFeed]) add(program, process.env);
 program.addHelpText(
   'after',
   `

@@ -1,13 +1,12 @@
 /** `headgate queue …`: what an operator or a script does with queues and messages, over the HTTP API. */
 import type { Command } from 'commander';
 import { json, number, pairs } from '../arguments.js';
-import type { ApiClient } from '../api-client.js';
 import type { Environment, Flags } from '../config.js';
-import { withClient } from '../connect.js';
+import { clientCommands, type ClientRun } from '../client-commands.js';
 import { print, table } from '../output.js';
 
 type Rows = Readonly<Record<string, unknown>>[];
-type Run = (client: ApiClient, flags: Flags, ...args: string[]) => Promise<void>;
+type Run = ClientRun;
 
 const path = encodeURIComponent;
 const messagePath = (queue: string, id: string) => `/v1/queues/${path(queue)}/messages/${path(id)}`;
@@ -156,24 +155,7 @@ const purge: Run = async (client, flags, queue = '', state = '') => {
 
 export function addQueue(program: Command, environment: Environment): void {
   const queue = program.command('queue').description('look at queues and messages, and operate on them');
-  const add = (usage: string, description: string, run: Run): Command =>
-    queue
-      .command(usage)
-      .description(description)
-      .option(
-        '--url <url>',
-        'the server to talk to (HEADGATE_URL); default: the one that holds the data folder',
-      )
-      .option('--data <folder>', 'folder of the embedded database (HEADGATE_DATA; ./.headgate)')
-      .option('--database-url <url>', 'open this PostgreSQL where no server runs (HEADGATE_DATABASE_URL)')
-      .option('--json', 'print JSON')
-      .action((...given: unknown[]) => {
-        const [flags, args] = [
-          given.at(-2) as Flags,
-          given.slice(0, -2).filter((arg) => typeof arg === 'string'),
-        ];
-        return withClient(flags, environment, (client) => run(client, flags, ...args));
-      });
+  const add = clientCommands(queue, environment);
   const where = [
     '--where <key=value>',
     'only messages with this metadata; may be given several times',

@@ -1,5 +1,6 @@
 /** The list of route plug-ins; each file is one subject of the API. */
 import { accountRoutes } from './accounts.js';
+import { feedRoutes } from './feed.js';
 import { homeRoutes } from './home.js';
 import { messageRoutes } from './messages.js';
 import { operatingRoutes } from './operating.js';
@@ -14,4 +15,5 @@ export const routes: readonly RegisterRoutes[] = [
   accountRoutes,
   postRoutes,
   homeRoutes,
+  feedRoutes,
 ];

@@ -37,7 +37,7 @@ const newPost = Type.Object(
   { additionalProperties: false },
 );
 
-function unknownPost(id: string) {
+export function unknownPost(id: string) {
   return feedError('post-unknown', `there is no post ${JSON.stringify(id)}`, { field: 'id', value: id });
 }
 

@@ -1,0 +1,42 @@
+/** Operating the feed over HTTP. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startTestServer, type TestServer } from './test-server.js';
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+  for (const id of ['ann', 'bob']) await server.call('PUT', `/v1/accounts/${id}`);
+  await server.call('PUT', '/v1/accounts/bob/following/ann');
+});
+afterAll(() => server?.stop());
+
+it('tells how the graph is shaped', async () => {
+  // the counts of followers are folded by housekeeping
+  await expect
+    .poll(async () => (await server.call('GET', '/v1/feed/stats')).body, { timeout: 50_000 })
+    .toMatchObject({ accounts: 2, follows: 1, followers: { max: 1 } });
+});
+
+it('verifies a home, rebuilds it and verifies it again', async () => {
+  const posted = await server.call('POST', '/v1/posts', { author: 'ann', text: 'hello' });
+  await expect
+    .poll(async () => (await server.call('GET', `/v1/posts/${posted.body.id}/fan-out`)).body.done, {
+      timeout: 50_000,
+    })
+    .toBe(true);
+  await server.call('GET', '/v1/accounts/bob/home');
+  expect((await server.call('POST', '/v1/accounts/bob/home/rebuild', {})).body).toMatchObject({
+    kind: 'rebuilt',
+    entries: 1,
+  });
+  expect((await server.call('GET', '/v1/accounts/bob/home/verify')).body).toMatchObject({
+    timeline: 'live',
+    missing: [],
+    superfluous: [],
+  });
+  expect((await server.call('GET', '/v1/accounts/nobody/home/verify')).body.code).toBe('account-unknown');
+});
+
+it('vacuums', async () => {
+  expect((await server.call('POST', '/v1/feed/vacuum', {})).body).toMatchObject({ timelinesDropped: 0 });
+});
