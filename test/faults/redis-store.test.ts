@@ -99,7 +99,7 @@ describe.skipIf(!findRedisServer())('the redis store and its server (needs redis
       const primary = await startServer({ fsync: 'everysec' });
       const replica = await startServer({ settings: { replicaof: `127.0.0.1 ${primary.port}` } });
       await until(async () => (await connect(primary).info('replication')).includes('state=online'));
-      const { store, queue } = open(primary.url, { durability: 'strict', replicaTimeoutMs: 200 });
+      const { store, queue } = open(primary.url, { durability: 'strict', replicaTimeoutMs: 2_000 });
       expect(await store.durability()).toMatchObject({ confirmedBy: 1 });
       await queue.enqueue('q', messages(2));
       const seen = await connect(replica).hlen('t:{q}:m');

@@ -31,11 +31,9 @@ it('verifies a home, rebuilds it and verifies it again', async () => {
       timeout: 50_000,
     })
     .toMatchObject({ kind: 'rebuilt', entries: 1 });
-  expect((await server.call('GET', '/v1/accounts/bob/home/verify')).body).toMatchObject({
-    timeline: 'live',
-    missing: [],
-    superfluous: [],
-  });
+  await expect
+    .poll(async () => (await server.call('GET', '/v1/accounts/bob/home/verify')).body, { timeout: 50_000 })
+    .toMatchObject({ timeline: 'live', missing: [], superfluous: [] });
   expect((await server.call('GET', '/v1/accounts/nobody/home/verify')).body.code).toBe('account-unknown');
 });
 
