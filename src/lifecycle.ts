@@ -9,10 +9,22 @@ export interface Component {
   stop(options?: { deadlineMs?: number }): Promise<void>;
 }
 
+/** How long a stop may take where nobody says: Ctrl-C promises an end within five seconds. */
+export const stopDeadlineMs = 5_000;
+
+/** Waits for `work` until the deadline: what a store that has gone silent holds back must not hold a stop up. */
+export async function endsWithin(deadlineMs: number, work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, deadlineMs);
+  });
+  await Promise.race([work, deadline]).finally(() => clearTimeout(timer));
+}
+
 /** Joins components into one. Default deadline of stop(): 5,000 ms for all together, because Ctrl-C promises that. */
 export function composeComponents(
   components: readonly Component[],
-  { deadlineMs: deadlineDefaultMs = 5_000 } = {},
+  { deadlineMs: deadlineDefaultMs = stopDeadlineMs } = {},
 ): Component {
   let started: Component[] = [];
   let starting: Promise<void> | undefined;

@@ -75,7 +75,8 @@ export async function lockFolder(folder: string, options: { address?: string } =
       return entry;
     }
     await entry.release();
-    if (refusal === 'starting' && performance.now() < endsAtMs) {
+    // one that does not answer may have ended while it was asked
+    if ((refusal === 'starting' || refusal === 'silent') && performance.now() < endsAtMs) {
       await delay(20 + Math.random() * 80);
       continue;
     }

@@ -4,6 +4,7 @@
 import { systemClock, type Clock } from '../clock.js';
 import { groundError, invalidInput } from '../errors.js';
 import { timeOrderedId } from '../ids.js';
+import { endsWithin, stopDeadlineMs } from '../lifecycle.js';
 import { silentLog } from '../log.js';
 import { noMetrics } from '../metrics.js';
 import { eachByItself } from './batches.js';
@@ -92,11 +93,12 @@ export class StoreQueue implements Queue {
     this.#housekeeping.start();
   }
 
-  async stop(options?: { deadlineMs?: number }): Promise<void> {
+  async stop({ deadlineMs = stopDeadlineMs }: { deadlineMs?: number } = {}): Promise<void> {
     this.#stopped = true;
-    await this.#waiting.stop();
-    await this.#housekeeping.stop();
-    await this.store.stop(options);
+    const stopping = Promise.all([this.#waiting.stop(), this.#housekeeping.stop()]).then(() =>
+      this.store.stop({ deadlineMs }),
+    );
+    await endsWithin(deadlineMs, stopping);
   }
 
   async #housekeep(): Promise<{ moved: number; nextDueMs: number | undefined }> {
