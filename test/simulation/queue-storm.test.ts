@@ -18,7 +18,7 @@ import { seededRandom } from '../../src/testing/queue-suite-harness.js';
 
 const seed = Number(process.env['HEADGATE_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
 const isLong = process.env['HEADGATE_LONG'] === '1';
-const runMs = isLong ? 120_000 : 12_000;
+const runMs = isLong ? 120_000 : 6_000;
 const leaseMs = 1_500;
 
 describe(`a storm over the postgres store (replay: HEADGATE_SEED=${seed})`, () => {
