@@ -8,8 +8,6 @@ export default defineConfig({
     pool: 'forks',
     // The servers want a core as well.
     maxWorkers: 2,
-    // CI runs on shared, noisy cores: a test that failed once is tried again, and the report names it (retry x1).
-    retry: process.env['CI'] ? 1 : 0,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Waiting for a condition costs nothing when it holds; a loaded machine must not fail a test.
