@@ -18,9 +18,11 @@ function randomSlice(bytes: number): Buffer {
   return pool.subarray(poolUsed - bytes, poolUsed);
 }
 
-/** 128 random bits, 22 characters of [A-Za-z0-9_-]. */
+/** 127 random bits, 22 characters of [A-Za-z0-9_-]; the first is a letter: a command line takes `-x` for an option. */
 export function randomToken(): string {
-  return randomSlice(16).toString('base64url');
+  const bytes = randomSlice(16);
+  bytes[0]! &= 0x7f;
+  return bytes.toString('base64url');
 }
 
 /** 26 characters of [0-9a-z]: 9 of the time in milliseconds, 17 of random bits (85). Sorts by time. */

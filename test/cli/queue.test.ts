@@ -59,6 +59,12 @@ describe('headgate queue', () => {
     ]);
   });
 
+  it('takes ids that begin with a dash behind --', { timeout: 120_000 }, async () => {
+    await json('enqueue', 'dashes', '--payload', '1', '--id', '-7');
+    const { code, output } = await headgate('get', 'dashes', '--url', server.address, '--json', '--', '-7');
+    expect([code, JSON.parse(output)]).toMatchObject([0, { id: '-7', state: 'pending' }]);
+  });
+
   it('pauses, resumes, configures, cancels and purges', { timeout: 120_000 }, async () => {
     await json('enqueue', 'held', '--payload', '1', '--id', 'a');
     await json('enqueue', 'held', '--payload', '2', '--id', 'b');

@@ -169,7 +169,10 @@ export function addQueue(program: Command, environment: Environment): void {
     .option('--state <state>', 'pending, invisible, running, completed, canceled or errored', 'pending')
     .option('--limit <number>', '1 to 100', number('--limit'), 20)
     .option('--after <cursor>', 'go on from here');
-  add('get <queue> <id>', 'one message', get);
+  add('get <queue> <id>', 'one message', get).addHelpText(
+    'after',
+    `\nAn id that begins with a dash stands behind two of them:\n  headgate queue get mail --json -- -7`,
+  );
   add('history <queue> <id>', 'what happened to a message', history);
   add('enqueue <queue>', 'enqueue one message', enqueue)
     .requiredOption('--payload <json>', 'any JSON')
