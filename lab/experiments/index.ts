@@ -1,10 +1,11 @@
-/** All experiments, in the order in which `list` shows them. */
+/** All experiments, in the order in which `list` shows them; each part keeps its own list. */
 import type { Experiment } from '../experiment.js';
-import { backlog } from './backlog.js';
-import { durability } from './durability.js';
-import { exclusive } from './exclusive.js';
-import { peers } from './peers.js';
-import { timestone } from './timestone.js';
-import { worker } from './worker.js';
+import { feedExperiments } from './feed/index.js';
+import { notifyExperiments } from './notify/index.js';
+import { queueExperiments } from './queue/index.js';
 
-export const experiments: readonly Experiment[] = [timestone, exclusive, backlog, durability, peers, worker];
+export const experiments: readonly Experiment[] = [
+  ...queueExperiments,
+  ...feedExperiments,
+  ...notifyExperiments,
+];

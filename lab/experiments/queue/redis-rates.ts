@@ -3,9 +3,9 @@
  * A plain prototype reached 202,000 enqueues/s and 167,000 dequeue+complete/s in batches of 100, 36,000/s one at a time, and
  * 415 bytes a waiting message with a body of 155 bytes.
  */
-import { createRedisQueueStore, type RedisQueueStore } from '../src/queue/redis/index.js';
-import type { MessageToStore } from '../src/queue/store.js';
-import { startRedisServer } from '../src/testing/redis-server.js';
+import { createRedisQueueStore, type RedisQueueStore } from '../../../src/queue/redis/index.js';
+import type { MessageToStore } from '../../../src/queue/store.js';
+import { startRedisServer } from '../../../src/testing/redis-server.js';
 
 export interface RedisQueueFigures {
   readonly enqueuedPerSecond: number;

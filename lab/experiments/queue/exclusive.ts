@@ -2,10 +2,10 @@
  * What a dequeue costs when messages that may not run stand in front: none, many of one busy value, or one each of many
  * busy values, with and without a filter. The situations are measured in turn, so that a busy machine hurts all alike.
  */
-import type { Metadata, Queue } from '../../src/queue/index.js';
-import type { Experiment, ExperimentContext, Figure, Report } from '../experiment.js';
-import { fill, withLabQueue } from '../lab-queue.js';
-import { median, percentile } from '../statistics.js';
+import type { Metadata, Queue } from '../../../src/queue/index.js';
+import type { Experiment, ExperimentContext, Figure, Report } from '../../experiment.js';
+import { fill, withLabQueue } from './queue-on-postgres.js';
+import { median, percentile } from '../../statistics.js';
 
 const freeValues = 36;
 const factor = 1.2;

@@ -1,8 +1,8 @@
 /** A queue on a throwaway PostgreSQL server with fsync on, for one experiment. */
-import { type Database, openPostgres } from '../src/database/index.js';
-import { createQueue, type NewMessage, type Queue } from '../src/queue/index.js';
-import { createPostgresQueueStore } from '../src/queue/postgres/index.js';
-import { type PostgresServer, startPostgresServer } from '../src/testing/index.js';
+import { type Database, openPostgres } from '../../../src/database/index.js';
+import { createQueue, type NewMessage, type Queue } from '../../../src/queue/index.js';
+import { createPostgresQueueStore } from '../../../src/queue/postgres/index.js';
+import { type PostgresServer, startPostgresServer } from '../../../src/testing/index.js';
 
 export interface LabQueue {
   readonly queue: Queue;
@@ -52,15 +52,4 @@ export async function fill(
       Array.from({ length }, (_, index) => message(from + index)),
     );
   }
-}
-
-/** Random numbers from 0 to 1 that are the same for the same seed (mulberry32). */
-export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

@@ -2,9 +2,9 @@
  * What the worker itself costs: CPU time a message with a store that answers at once and keeps nothing, at 1, 10 and 100
  * slots. What is left of a core at the target rate belongs to driver, store and handler.
  */
-import { createWorker, type LeasedMessage, type QueueStore } from '../../src/queue/index.js';
-import { configurationDefault } from '../../src/queue/store.js';
-import type { Experiment, ExperimentContext, Figure, Report } from '../experiment.js';
+import { createWorker, type LeasedMessage, type QueueStore } from '../../../src/queue/index.js';
+import { configurationDefault } from '../../../src/queue/store.js';
+import type { Experiment, ExperimentContext, Figure, Report } from '../../experiment.js';
 
 /** Two times what graphile-worker reached on two cores: the rate that the postgres store is to reach. */
 const ratePerSecond = 51_600;

@@ -2,9 +2,9 @@
  * What strong durability costs and what it saves: throughput with synchronous commit and without, and after a SIGKILL of
  * the server in mid-run how many acknowledged messages are gone and how many were done twice.
  */
-import { createWorker, type Queue } from '../../src/queue/index.js';
-import type { Experiment, ExperimentContext, Figure, Report } from '../experiment.js';
-import { fill, type LabQueue, withLabQueue } from '../lab-queue.js';
+import { createWorker, type Queue } from '../../../src/queue/index.js';
+import type { Experiment, ExperimentContext, Figure, Report } from '../../experiment.js';
+import { fill, type LabQueue, withLabQueue } from './queue-on-postgres.js';
 
 interface Outcome {
   readonly perSecond: number;

@@ -2,11 +2,12 @@
  * What a dequeue costs with 10,000 to 10 million messages waiting under random deadlines, and how many bytes a waiting
  * message takes beyond its payload.
  */
-import type { Database } from '../../src/database/index.js';
-import type { Queue } from '../../src/queue/index.js';
-import type { Experiment, ExperimentContext, Figure, Report } from '../experiment.js';
-import { fill, seededRandom, withLabQueue } from '../lab-queue.js';
-import { percentile } from '../statistics.js';
+import type { Database } from '../../../src/database/index.js';
+import type { Queue } from '../../../src/queue/index.js';
+import type { Experiment, ExperimentContext, Figure, Report } from '../../experiment.js';
+import { seededRandom } from '../../random.js';
+import { fill, withLabQueue } from './queue-on-postgres.js';
+import { percentile } from '../../statistics.js';
 
 const factor = 1.5;
 const bytesMost = 450;

@@ -3,10 +3,10 @@
  * empty, latency counted from the scheduled time; then a burst of enqueues. When the full rate is too much for the
  * machine, the mix is scaled down until the limits hold, and that share is what is reported.
  */
-import type { Queue } from '../../src/queue/index.js';
-import type { Experiment, ExperimentContext, Figure, Report } from '../experiment.js';
-import { withLabQueue } from '../lab-queue.js';
-import { percentile } from '../statistics.js';
+import type { Queue } from '../../../src/queue/index.js';
+import type { Experiment, ExperimentContext, Figure, Report } from '../../experiment.js';
+import { withLabQueue } from './queue-on-postgres.js';
+import { percentile } from '../../statistics.js';
 
 const full = { enqueues: 1_200, dequeues: 30_000, burst: 5_000 };
 const limits = { enqueue: 25, dequeue: 45, burst: 85 };

@@ -2,10 +2,10 @@
  * The queue's workloads on the postgres store beside graphile-worker and pg-boss: same server, same fsync, same Node
  * binary, one side at a time in turn, an exact count of deliveries. Judged by the ratios of the queue's targets.
  */
-import { startPostgresServer } from '../../src/testing/index.js';
-import type { Experiment, ExperimentContext, Figure, Report } from '../experiment.js';
-import { type DriverRequest, type PeerName, preparePeers, runDriver } from '../peers/run-driver.js';
-import { median } from '../statistics.js';
+import { startPostgresServer } from '../../../src/testing/index.js';
+import type { Experiment, ExperimentContext, Figure, Report } from '../../experiment.js';
+import { type DriverRequest, type PeerName, preparePeers, runDriver } from '../../peers/run-driver.js';
+import { median } from '../../statistics.js';
 
 interface Side {
   readonly label: string;
