@@ -1,7 +1,7 @@
 /** What all commands have in common that speak to a server: where they find it, and how they print. */
 import type { Command } from 'commander';
 import type { ApiClient } from './api-client.js';
-import type { Environment, Flags } from './config.js';
+import { redisDurabilityHelp, redisUrlHelp, type Environment, type Flags } from './config.js';
 import { withClient } from './connect.js';
 
 export type ClientRun = (client: ApiClient, flags: Flags, ...args: string[]) => Promise<void>;
@@ -18,6 +18,8 @@ export function clientCommands(parent: Command, environment: Environment) {
       )
       .option('--data <folder>', 'folder of the embedded database (HEADGATE_DATA; ./.headgate)')
       .option('--database-url <url>', 'open this PostgreSQL where no server runs (HEADGATE_DATABASE_URL)')
+      .option('--redis-url <url>', redisUrlHelp)
+      .option('--redis-durability <level>', redisDurabilityHelp)
       .option('--json', 'print JSON')
       .action((...given: unknown[]) => {
         const [flags, args] = [

@@ -12,6 +12,17 @@ export interface StoreConfig {
   /** A PostgreSQL to use; undefined: the embedded one in `dataFolder`. */
   readonly databaseUrl: string | undefined;
   readonly dataFolder: string;
+  /** The Redis that carries the queue; undefined: the database carries it. */
+  readonly redis?: RedisConfig | undefined;
+}
+
+const redisDurabilities = ['strict', 'everysec', 'none'] as const;
+
+export interface RedisConfig {
+  /** One address, or some nodes of a Cluster. */
+  readonly urls: readonly string[];
+  /** Below it the server is refused. */
+  readonly durability: (typeof redisDurabilities)[number];
 }
 
 export interface ServeConfig extends StoreConfig {
@@ -65,11 +76,11 @@ function numberOf(
   return value;
 }
 
-function oneOf(source: Source, allowed: readonly string[], fallback: string): string {
+function oneOf<Value extends string>(source: Source, allowed: readonly Value[], fallback: Value): Value {
   if (source.text === undefined) return fallback;
-  if (!allowed.includes(source.text))
-    throw invalidInput(source.name, source.text, `one of ${allowed.join(', ')}`);
-  return source.text;
+  const value = allowed.find((candidate) => candidate === source.text);
+  if (value === undefined) throw invalidInput(source.name, source.text, `one of ${allowed.join(', ')}`);
+  return value;
 }
 
 export type Flags = Readonly<Record<string, unknown>>;
@@ -81,7 +92,33 @@ export function storeConfig(flags: Flags, environment: Environment): StoreConfig
     throw invalidInput(url.name, '(a URL)', 'a URL that begins with postgres:// or postgresql://');
   }
   const folder = sourceOf('data', flags['data'], 'HEADGATE_DATA', environment);
-  return { databaseUrl: url.text, dataFolder: resolve(folder.text ?? './.headgate') };
+  return {
+    databaseUrl: url.text,
+    dataFolder: resolve(folder.text ?? './.headgate'),
+    redis: redisConfig(flags, environment),
+  };
+}
+
+export const redisUrlHelp =
+  'the Redis 7+ that carries the queue; several with commas: a Cluster (HEADGATE_REDIS_URL); without it the database does';
+export const redisDurabilityHelp = 'strict, everysec or none (HEADGATE_REDIS_DURABILITY; strict)';
+
+function redisConfig(flags: Flags, environment: Environment): RedisConfig | undefined {
+  const url = sourceOf('redis-url', flags['redisUrl'], 'HEADGATE_REDIS_URL', environment);
+  const durability = oneOf(
+    sourceOf('redis-durability', flags['redisDurability'], 'HEADGATE_REDIS_DURABILITY', environment),
+    redisDurabilities,
+    'strict',
+  );
+  if (url.text === undefined) return undefined;
+  const urls = url.text.split(',').map((text) => text.trim());
+  if (!urls.every((text) => /^rediss?:\/\//.test(text))) {
+    // the value may hold a password
+    const expected =
+      'a URL that begins with redis:// or rediss://, or those of some nodes of a Cluster, with commas';
+    throw invalidInput(url.name, '(a URL)', expected);
+  }
+  return { urls, durability };
 }
 
 export interface ClientConfig extends StoreConfig {

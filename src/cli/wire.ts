@@ -1,6 +1,7 @@
 /**
  * The only place that joins a part to a concrete store: opens the database that the configuration names, brings its
- * schemas up to date, and puts queue and feed on it. Guarantees that what was opened is closed when a later step fails.
+ * schemas up to date, and puts queue and feed on it, the queue on Redis where that is asked for. Guarantees that what was
+ * opened is closed when a later step fails.
  */
 import { openPglite, openPostgres, type Database } from '../database/index.js';
 import { createFeed, createFeedWorker, type Feed } from '../feed/index.js';
@@ -9,8 +10,10 @@ import { composeComponents, type Component } from '../lifecycle.js';
 import type { Log } from '../log.js';
 import type { MetricsBackend } from '../metrics.js';
 import { createQueue, type Queue } from '../queue/index.js';
+import { createOutbox, createRelay } from '../queue/outbox/index.js';
 import { createPostgresQueueStore } from '../queue/postgres/index.js';
-import type { StoreConfig } from './config.js';
+import { createRedisQueueStore } from '../queue/redis/index.js';
+import type { RedisConfig, StoreConfig } from './config.js';
 import { stopDeadlineMs } from './shutdown.js';
 
 export interface Parts {
@@ -46,22 +49,63 @@ async function openDatabase(config: StoreConfig, log: Log): Promise<Opened> {
   return { database, publishAddress: (address) => database.folderLock?.setAddress(address) };
 }
 
+interface OpenedQueue {
+  readonly queue: Queue;
+  /** Starts before the queue. */
+  readonly before: readonly Component[];
+  /** Works beside the queue's workers. */
+  readonly beside: readonly Component[];
+  /** What an acknowledged write survives, when that is not the database's to say. */
+  survives(): Promise<string | undefined>;
+}
+
+function queueOnDatabase(database: Database, { log, metrics }: WireOptions): OpenedQueue {
+  const queue = createQueue({ store: createPostgresQueueStore({ database, log }), log, metrics });
+  return { queue, before: [], beside: [], survives: async () => undefined };
+}
+
+/** What a part enqueues in a transaction of the database goes through the outbox; the workers carry it on to Redis. */
+function queueOnRedis(
+  { urls, durability }: RedisConfig,
+  database: Database,
+  { log, metrics }: WireOptions,
+): OpenedQueue {
+  const outbox = createOutbox({ database, log });
+  const [url = '', ...more] = urls;
+  const where = more.length === 0 ? { url } : { cluster: urls };
+  const store = createRedisQueueStore({ ...where, durability, outbox, log });
+  const queue = createQueue({ store, log, metrics });
+  const relay = createRelay({ database, store, log, metrics });
+  const survives = async (): Promise<string> => (await store.durability()).survives;
+  return {
+    queue,
+    before: [{ start: () => outbox.start(), stop: async () => {} }],
+    beside: [relay],
+    survives,
+  };
+}
+
 /** Opens everything that `config` names, with its schemas up to date; the workers are not started yet. */
 export async function wire(config: StoreConfig, { log, metrics }: WireOptions): Promise<Parts> {
   const { database, publishAddress } = await openDatabase(config, log);
   try {
-    const queue = createQueue({ store: createPostgresQueueStore({ database, log }), log, metrics });
+    const opened = config.redis
+      ? queueOnRedis(config.redis, database, { log, metrics })
+      : queueOnDatabase(database, { log, metrics });
+    const { queue } = opened;
     const feedConfiguration = { database, store: createPostgresFeedStore({ database }), queue, log, metrics };
     const feed = createFeed(feedConfiguration);
-    const parts = composeComponents([queue, feed]);
-    const workers = composeComponents([createFeedWorker(feedConfiguration)]);
+    const parts = composeComponents([...opened.before, queue, feed]);
+    const workers = composeComponents([...opened.beside, createFeedWorker(feedConfiguration)]);
     await parts.start();
     const { survives } = await database.durability();
+    const queueSurvives = await opened.survives();
     return {
       database,
       queue,
       feed,
-      durability: survives,
+      durability:
+        queueSurvives === undefined ? survives : `database: ${survives}; queue on Redis: ${queueSurvives}`,
       publishAddress,
       workers,
       async stop({ deadlineMs = stopDeadlineMs } = {}) {

@@ -1,6 +1,6 @@
 /** `headgate serve`: the API and the dashboard; with the embedded database the workers too, since one process holds it. */
 import type { Command } from 'commander';
-import { serveConfig, type Environment, type Flags } from '../config.js';
+import { serveConfig, type Environment, type Flags, redisDurabilityHelp, redisUrlHelp } from '../config.js';
 import { runServer } from '../run-server.js';
 
 export function addServe(program: Command, environment: Environment): void {
@@ -11,6 +11,8 @@ export function addServe(program: Command, environment: Environment): void {
       '--database-url <url>',
       'a PostgreSQL 15+ to use (HEADGATE_DATABASE_URL); without it the embedded one',
     )
+    .option('--redis-url <url>', redisUrlHelp)
+    .option('--redis-durability <level>', redisDurabilityHelp)
     .option('--data <folder>', 'folder of the embedded database (HEADGATE_DATA; ./.headgate)')
     .option('--port <number>', 'port to listen on (HEADGATE_PORT; 4400; 0 takes a free one)')
     .option(

@@ -1,6 +1,14 @@
 /** `headgate start`: the product at work on this machine, with a demo world on the embedded database. */
 import type { Command } from 'commander';
-import { demoConfig, serveConfig, type DemoConfig, type Environment, type Flags } from '../config.js';
+import {
+  demoConfig,
+  serveConfig,
+  type DemoConfig,
+  type Environment,
+  type Flags,
+  redisDurabilityHelp,
+  redisUrlHelp,
+} from '../config.js';
 import { createApiClient } from '../api-client.js';
 import { loadWorld, type World } from '../demo/load-world.js';
 import { createTraffic } from '../demo/traffic.js';
@@ -59,6 +67,8 @@ export function addStart(program: Command, environment: Environment): void {
     .description('start Headgate on the embedded database with a living demo world')
     .option('--port <number>', 'port to listen on (HEADGATE_PORT; 4400; 0 takes a free one)')
     .option('--data <folder>', 'folder of the embedded database (HEADGATE_DATA; ./.headgate)')
+    .option('--redis-url <url>', redisUrlHelp)
+    .option('--redis-durability <level>', redisDurabilityHelp)
     .option(
       '--follows <file>',
       'a follow graph to load: edge list, optionally gzip, # comments (HEADGATE_FOLLOWS)',

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { invalidInput } from '../../errors.js';
 import { noMetrics } from '../../metrics.js';
-import { serveConfig, type Environment, type Flags } from '../config.js';
+import { serveConfig, type Environment, type Flags, redisDurabilityHelp, redisUrlHelp } from '../config.js';
 import { createLog } from '../log.js';
 import { stopDeadlineMs, watchSignals } from '../shutdown.js';
 import { wire } from '../wire.js';
@@ -12,6 +12,8 @@ export function addWork(program: Command, environment: Environment): void {
     .command('work')
     .description('run the workers: fan-out and housekeeping')
     .option('--database-url <url>', 'the PostgreSQL that `headgate serve` uses (HEADGATE_DATABASE_URL)')
+    .option('--redis-url <url>', redisUrlHelp)
+    .option('--redis-durability <level>', redisDurabilityHelp)
     .option('--log-level <level>', 'debug, info, warn, error or silent (HEADGATE_LOG_LEVEL; warn)')
     .addHelpText('after', '\nExample:\n  headgate work --database-url postgres://localhost/app')
     .action(async (flags: Flags) => {

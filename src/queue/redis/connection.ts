@@ -2,7 +2,7 @@
  * The connection to Redis. Guarantees: the driver is loaded when it is first needed, and its absence is answered with the
  * command that installs it; a command that gets no answer fails within a bound; a client of the caller's is never closed.
  */
-import type { Cluster, Redis } from 'ioredis';
+import type { Cluster, ClusterNode, Redis, RedisOptions } from 'ioredis';
 import { groundError } from '../../errors.js';
 import type { Log } from '../../log.js';
 import type { RedisQueueStoreOptions } from './options.js';
@@ -55,7 +55,7 @@ export async function openConnection(options: RedisQueueStoreOptions, log: Log):
     options.client ??
     (options.url === undefined
       ? new driver.Cluster([...options.cluster], {
-          redisOptions: redisOptions,
+          redisOptions: { ...redisOptions, ...accessOf(options.cluster) },
           clusterRetryStrategy: reconnectMs,
           slotsRefreshTimeout: 3_000,
           slotsRefreshInterval: 5_000,
@@ -81,6 +81,18 @@ export async function openConnection(options: RedisQueueStoreOptions, log: Log):
     close: () => {
       if (isOwn) client.disconnect();
     },
+  };
+}
+
+/** The nodes that a Cluster tells of are reached as the first one is that the caller names by a URL. */
+function accessOf(nodes: readonly ClusterNode[]): Pick<RedisOptions, 'username' | 'password' | 'tls'> {
+  const named = nodes.find((node) => typeof node === 'string');
+  if (named === undefined || !URL.canParse(named)) return {};
+  const { protocol, username, password } = new URL(named);
+  return {
+    ...(username !== '' && { username: decodeURIComponent(username) }),
+    ...(password !== '' && { password: decodeURIComponent(password) }),
+    ...(protocol === 'rediss:' && { tls: {} }),
   };
 }
 
