@@ -1,0 +1,169 @@
+-- Timelines that are kept outside the database, as lists in Redis. The database keeps who has one (readers, with a floor
+-- of the largest bigint: the table holds none of it), which servers it trusts, and what those could lose with their last
+-- moments. Homes are read from a window of the list that the caller has fetched.
+
+-- The servers that hold timelines now, by run and replication id. A reply of any other server is not believed: what it
+-- holds may be younger than what the database was told.
+create table {{schema}}.timeline_servers (
+  id text collate "C" primary key,
+  -- Timelines built with a token below have been in doubt since this server came, and are built anew.
+  tokens_from bigint not null default 0,
+  -- Counts up while somebody works with this server: two servers that both count are two installations in one database.
+  beats bigint not null default 0
+);
+
+-- What was written outside lately, as long as a server may lose it: fan-outs that have ended, and readers whose timeline
+-- was filled in another way.
+create table {{schema}}.timeline_journal (
+  number bigint generated always as identity primary key,
+  post bigint,
+  author bigint,
+  lane text,
+  published_at bigint,
+  reader bigint,
+  at bigint not null
+);
+create index timeline_journal_by_time on {{schema}}.timeline_journal (at);
+
+-- Candidates of a list and of the database as one, down (or up) to where the shallower of the two ends.
+create function {{schema}}.merge_listed(
+  p_base {{schema}}.home_candidates, p_listed bigint[], p_listed_more boolean, p_older boolean, p_count integer)
+returns {{schema}}.home_candidates
+language plpgsql immutable as $$
+declare
+  sign bigint := case when p_older then 1 else -1 end;
+  -- In the order of the walk a later candidate is a smaller one.
+  shallowest bigint := -9223372036854775807;
+  total integer;
+  answer {{schema}}.home_candidates;
+begin
+  if p_listed_more and cardinality(p_listed) > 0 then
+    shallowest := sign * p_listed[cardinality(p_listed)];
+  end if;
+  if p_base.more and cardinality(p_base.ids) > 0 then
+    shallowest := greatest(shallowest, sign * p_base.ids[cardinality(p_base.ids)]);
+  end if;
+  select coalesce(array_agg(c.id order by sign * c.id desc), '{}'),
+    coalesce(array_agg(c.source order by sign * c.id desc), '{}'), count(*)
+  into answer.ids, answer.sources, total
+  from (
+    select u.id, min(u.source) as source from (
+      select unnest(p_listed) as id, 2 as source
+      union all select unnest(p_base.ids), unnest(p_base.sources)) u
+    where sign * u.id >= shallowest
+    group by u.id order by sign * u.id desc limit p_count) c;
+  answer.more := p_base.more or p_listed_more or total >= p_count;
+  return answer;
+end $$;
+
+-- One page as home_page gives it, for a timeline outside: `p_entries` are those of the list beyond the position, nearest
+-- first, `p_more` says that the list goes on behind them. They count only if the server is trusted and the token is that
+-- of the reader's build. Ends early, not exhausted, where the window ends.
+create function {{schema}}.home_page_apart(
+  p_account text, p_position bigint, p_older boolean, p_limit integer, p_now bigint, p_lag_ms bigint,
+  p_active_ms bigint, p_scan_max integer,
+  p_reader bigint, p_server text, p_token bigint, p_floor bigint, p_entries bigint[], p_more boolean)
+returns table (
+  entry {{schema}}.home_entry,
+  reader bigint,
+  timeline_state text,
+  timeline_usable boolean,
+  timeline_floor bigint,
+  seen_at bigint,
+  pulled_authors integer,
+  candidates integer,
+  rounds integer,
+  exhausted boolean,
+  last_position bigint,
+  read_at bigint)
+language plpgsql stable
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+  me bigint;
+  floor_now bigint;
+  usable boolean;
+  merged bigint[] := '{}';
+  mutes boolean;
+  blocks boolean;
+  listed bigint[];
+  listed_more boolean;
+  batch {{schema}}.home_candidates;
+  at bigint := p_position;
+  count_now integer := p_limit + 1 + greatest(3, p_limit / 10);
+  visible integer := 0;
+  seen integer := 0;
+  round integer := 0;
+  changed integer;
+  window_ended boolean := false;
+  now_ms bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
+begin
+  select a.number, r.state, r.seen_at,
+    a.number = p_reader and r.state = 'live' and r.token = p_token and r.seen_at > now_ms - p_active_ms
+      and exists (select 1 from {{schema}}.timeline_servers s where s.id = p_server and s.tokens_from <= p_token),
+    exists (select 1 from {{schema}}.mutes m where m.muter = a.number),
+    exists (select 1 from {{schema}}.blocks b where b.blocker = a.number)
+      or exists (select 1 from {{schema}}.blocks b where b.blocked = a.number)
+  into me, timeline_state, seen_at, usable, mutes, blocks
+  from {{schema}}.accounts a join {{schema}}.readers r on r.account = a.number
+  where a.id = p_account and a.erased_at is null;
+  if me is null then return; end if;
+  usable := coalesce(usable, false);
+  floor_now := case when usable then p_floor else 9223372036854775807 end;
+  if usable then merged := {{schema}}.merged_authors(me, floor_now); end if;
+  loop
+    round := round + 1;
+    listed := '{}';
+    listed_more := false;
+    if usable then
+      if p_older then
+        listed := array(
+          select e from unnest(p_entries) e where e < at and e > floor_now order by e desc limit count_now);
+      else
+        listed := array(
+          select e from unnest(p_entries) e where e > at and e > floor_now order by e limit count_now);
+      end if;
+      listed_more := p_more or cardinality(listed) >= count_now;
+      window_ended := p_more and cardinality(listed) = 0;
+      exit when window_ended;
+    end if;
+    if p_older then
+      -- As long as the list has more, nothing below its floor can be among the next ones.
+      batch := {{schema}}.candidates_older(
+        me, case when listed_more then 0 else floor_now end, merged, at, count_now, now_ms - p_lag_ms, p_scan_max);
+    else
+      batch := {{schema}}.candidates_newer(me, floor_now, merged, at, count_now, now_ms - p_lag_ms, p_scan_max);
+    end if;
+    if usable then
+      batch := {{schema}}.merge_listed(batch, listed, listed_more, p_older, count_now);
+    end if;
+    exit when cardinality(batch.ids) = 0;
+    seen := seen + cardinality(batch.ids);
+    at := batch.ids[cardinality(batch.ids)];
+    return query
+      select v::{{schema}}.home_entry, null::bigint, null::text, null::boolean, null::bigint, null::bigint, null::integer,
+        null::integer, null::integer, null::boolean, null::bigint, null::bigint
+      from {{schema}}.visible_entries(me, batch.ids, batch.sources, mutes, blocks) v;
+    get diagnostics changed = row_count;
+    visible := visible + changed;
+    exit when visible > p_limit or not batch.more or round >= 60;
+    -- Much was hidden: look further at once.
+    count_now := least(count_now * 4, 2000);
+  end loop;
+  entry := null;
+  reader := me;
+  timeline_usable := usable;
+  timeline_floor := floor_now;
+  pulled_authors := cardinality(merged);
+  candidates := seen;
+  rounds := round;
+  exhausted := not window_ended and (cardinality(batch.ids) = 0 or not batch.more);
+  last_position := at;
+  read_at := now_ms;
+  return next;
+end $$;
