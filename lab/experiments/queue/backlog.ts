@@ -2,23 +2,57 @@
  * What a dequeue costs with 10,000 to 10 million messages waiting under random deadlines, and how many bytes a waiting
  * message takes beyond its payload.
  */
-import type { Database } from '../../../src/database/index.js';
-import type { Queue } from '../../../src/queue/index.js';
+import type { NewMessage, Queue } from '../../../src/queue/index.js';
 import type { Experiment, ExperimentContext, Figure, Report } from '../../experiment.js';
 import { seededRandom } from '../../random.js';
-import { fill, withLabQueue } from './queue-on-postgres.js';
+import {
+  durabilityOfTimes,
+  fill,
+  type QueueUnderTest,
+  storeOf,
+  type StoreName,
+  withQueue,
+} from './queue-under-test.js';
 import { percentile } from '../../statistics.js';
 
 const factor = 1.5;
 const bytesMost = 450;
 const payload = { index: 0 };
 
-async function storedBytes(database: Database): Promise<number> {
-  const { rows } = await database.query<{ bytes: string }>(
-    `select sum(pg_total_relation_size(oid))::text as bytes from pg_class
-     where relnamespace = 'headgate_queue'::regnamespace and relkind = 'r'`,
-  );
-  return Number(rows[0]?.bytes);
+interface Shape {
+  readonly label: string;
+  readonly isExclusive: boolean;
+  readonly metadata: (index: number) => Record<string, string>;
+}
+
+/** What a message takes beside the plain one: with a pair, and with an exclusivity value. */
+const shapes: readonly Shape[] = [
+  { label: 'one pair', isExclusive: false, metadata: (index) => ({ region: `r${index % 10}` }) },
+  { label: 'an exclusivity value', isExclusive: true, metadata: (index) => ({ user: `u${index % 1_000}` }) },
+];
+
+const message = (index: number, random: () => number, metadata?: Record<string, string>): NewMessage => ({
+  id: String(index).padStart(20, '0'),
+  payload,
+  priority: 1_760_000_000_000 + Math.floor(random() * 86_400_000),
+  ...(metadata && { metadata }),
+});
+
+/** Fills a queue; bytes a message beyond its payload. */
+async function fillAndWeigh(
+  { queue, storedBytes }: QueueUnderTest,
+  name: string,
+  size: number,
+  messageOf: (index: number) => NewMessage,
+): Promise<number> {
+  const before = await storedBytes();
+  await fill(queue, name, size, messageOf);
+  return ((await storedBytes()) - before) / size - JSON.stringify(payload).length;
+}
+
+function sizesOf(quick: boolean, store: StoreName): number[] {
+  if (!quick) return [10_000, 100_000, 1_000_000, 10_000_000];
+  return store === 'redis' ? [10_000, 100_000, 1_000_000] : [10_000, 100_000, 300_000];
 }
 
 /** Dequeue and complete, one at a time; the time of the dequeues. */
@@ -34,25 +68,37 @@ async function measure(queue: Queue, name: string, count: number): Promise<numbe
   return times;
 }
 
-async function run({ quick, seed, tell }: ExperimentContext): Promise<Report> {
-  const sizes = quick ? [10_000, 100_000, 300_000] : [10_000, 100_000, 1_000_000, 10_000_000];
+async function weighShapes(
+  lab: QueueUnderTest,
+  size: number,
+  random: () => number,
+): Promise<[label: string, bytes: number][]> {
+  const weighed: [string, number][] = [];
+  for (const { label, isExclusive, metadata } of shapes) {
+    if (isExclusive) await lab.queue.configure(label, { type: { kind: 'exclusive', key: 'user' } });
+    const bytes = await fillAndWeigh(lab, label, size, (index) => message(index, random, metadata(index)));
+    weighed.push([`bytes a message with ${label}`, bytes]);
+  }
+  return weighed;
+}
+
+async function run(context: ExperimentContext): Promise<Report> {
+  const { quick, seed, tell } = context;
+  const store = storeOf(context);
+  const sizes = sizesOf(quick, store);
   const random = seededRandom(seed);
-  return withLabQueue({}, async ({ queue, database, durability }) => {
+  return withQueue({ store, durability: durabilityOfTimes(store) }, async (lab) => {
+    const { queue, maintain, durability } = lab;
     let bytesEach = 0;
     for (const size of sizes) {
-      const before = await storedBytes(database);
       const startedAt = performance.now();
-      await fill(queue, `waiting-${size}`, size, (index) => ({
-        id: String(index).padStart(20, '0'),
-        payload,
-        priority: 1_760_000_000_000 + Math.floor(random() * 86_400_000),
-      }));
-      bytesEach = (await storedBytes(database)) / size - before / size - JSON.stringify(payload).length;
+      bytesEach = await fillAndWeigh(lab, `waiting-${size}`, size, (index) => message(index, random));
       tell(
         `${size.toLocaleString('en')} waiting after ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`,
       );
     }
-    await database.script('vacuum analyze');
+    const more = await weighShapes(lab, quick ? 50_000 : 200_000, random);
+    await maintain('vacuum analyze');
     const times = new Map<number, number[]>(sizes.map((size) => [size, []]));
     for (let round = 0; round < (quick ? 10 : 40); round += 1) {
       for (const size of sizes) times.get(size)!.push(...(await measure(queue, `waiting-${size}`, 50)));
@@ -68,11 +114,18 @@ async function run({ quick, seed, tell }: ExperimentContext): Promise<Report> {
     const figures = Object.fromEntries([
       ...sizes.map((size) => [`p99 ms at ${size}`, p99(size)] as const),
       ['bytes a message', bytesEach],
+      ...more,
     ]);
     const flat = ratio <= factor;
     const small = bytesEach <= bytesMost;
     return {
-      tables: [{ columns: ['waiting', 'median ms', 'p99 ms', 'x smallest'], rows }],
+      tables: [
+        { columns: ['waiting', 'median ms', 'p99 ms', 'x smallest'], rows },
+        {
+          columns: ['bytes a message beyond its payload', 'bytes'],
+          rows: [['plain', bytesEach], ...more],
+        },
+      ],
       figures,
       reference: {
         'p99 to reach': `within ${factor} x of 10,000 waiting`,

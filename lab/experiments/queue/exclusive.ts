@@ -4,7 +4,7 @@
  */
 import type { Metadata, Queue } from '../../../src/queue/index.js';
 import type { Experiment, ExperimentContext, Figure, Report } from '../../experiment.js';
-import { fill, withLabQueue } from './queue-on-postgres.js';
+import { durabilityOfTimes, fill, storeOf, type StoreName, withQueue } from './queue-under-test.js';
 import { median, percentile } from '../../statistics.js';
 
 const freeValues = 36;
@@ -19,8 +19,9 @@ interface Situation {
   readonly where: Metadata;
 }
 
-function situations(quick: boolean): Situation[] {
-  const counts = quick ? [10, 1_000, 10_000] : [10, 1_000, 10_000, 100_000];
+function situations(quick: boolean, store: StoreName): Situation[] {
+  // Filling is what takes the time on postgres.
+  const counts = quick && store === 'postgres' ? [10, 1_000, 10_000] : [10, 1_000, 10_000, 100_000];
   const most = counts.at(-1)!;
   return [
     { label: 'none blocked', queue: 'none', busyValues: 0, waitingOfEach: 0, where: {} },
@@ -75,48 +76,54 @@ async function dequeueMs(queue: Queue, { queue: name, where }: Situation): Promi
   return tookMs;
 }
 
-async function run({ quick, tell }: ExperimentContext): Promise<Report> {
-  return withLabQueue({}, async ({ queue, database, durability }) => {
-    const all = situations(quick);
-    for (const name of new Set(all.map((situation) => situation.queue))) {
-      const situation = all.find((candidate) => candidate.queue === name)!;
-      tell(`preparing: ${situation.label}`);
-      await prepare(queue, situation);
-    }
-    await database.script('analyze');
-    const times = new Map<Situation, number[]>(all.map((situation) => [situation, []]));
-    for (let round = 0; round < (quick ? 100 : 300); round += 1) {
-      for (const situation of all) times.get(situation)!.push(await dequeueMs(queue, situation));
-    }
-    const figures: Record<string, Figure> = {};
-    const rows: Figure[][] = [];
-    const misses: string[] = [];
-    for (const situation of all) {
-      const sample = times.get(situation)!;
-      const baseline = all.find(
-        ({ busyValues, where }) =>
-          busyValues === 0 && Object.keys(where).length === Object.keys(situation.where).length,
-      )!;
-      const ratio = median(sample) / median(times.get(baseline)!);
-      rows.push([situation.label, median(sample), percentile(sample, 0.99), ratio]);
-      figures[`${situation.label}: ms`] = median(sample);
-      if (ratio > factor) misses.push(`${situation.label} takes ${ratio.toFixed(2)} x`);
-    }
-    return {
-      tables: [{ columns: ['in front', 'median ms', 'p99 ms', 'x none blocked'], rows }],
-      figures,
-      reference: {
-        'to reach': `within ${factor} x of none blocked`,
-        'postgres prototype': '2,300/s with and without 100,000 blocked',
-      },
-      durability,
-      holds: misses.length === 0,
-      verdict:
-        misses.length === 0
-          ? `every dequeue of 10 takes at most ${factor} x the time of none blocked`
-          : misses.join('; '),
-    };
-  });
+async function run(context: ExperimentContext): Promise<Report> {
+  const { quick, tell } = context;
+  const store = storeOf(context);
+  return withQueue(
+    { store, durability: durabilityOfTimes(store) },
+    async ({ queue, maintain, durability }) => {
+      const all = situations(quick, store);
+      for (const name of new Set(all.map((situation) => situation.queue))) {
+        const situation = all.find((candidate) => candidate.queue === name)!;
+        tell(`preparing: ${situation.label}`);
+        await prepare(queue, situation);
+      }
+      await maintain('analyze');
+      const times = new Map<Situation, number[]>(all.map((situation) => [situation, []]));
+      for (let round = 0; round < (quick ? 100 : 300); round += 1) {
+        for (const situation of all) times.get(situation)!.push(await dequeueMs(queue, situation));
+      }
+      const figures: Record<string, Figure> = {};
+      const rows: Figure[][] = [];
+      const misses: string[] = [];
+      for (const situation of all) {
+        const sample = times.get(situation)!;
+        const baseline = all.find(
+          ({ busyValues, where }) =>
+            busyValues === 0 && Object.keys(where).length === Object.keys(situation.where).length,
+        )!;
+        const ratio = median(sample) / median(times.get(baseline)!);
+        rows.push([situation.label, median(sample), percentile(sample, 0.99), ratio]);
+        figures[`${situation.label}: ms`] = median(sample);
+        if (ratio > factor) misses.push(`${situation.label} takes ${ratio.toFixed(2)} x`);
+      }
+      return {
+        tables: [{ columns: ['in front', 'median ms', 'p99 ms', 'x none blocked'], rows }],
+        figures,
+        reference: {
+          'to reach': `within ${factor} x of none blocked`,
+          'prototypes, dequeue and complete one at a time with 100,000 blocked and with none':
+            'Redis 32,000 and 27,000/s; Postgres 2,300 and 2,300/s',
+        },
+        durability,
+        holds: misses.length === 0,
+        verdict:
+          misses.length === 0
+            ? `every dequeue of 10 takes at most ${factor} x the time of none blocked`
+            : misses.join('; '),
+      };
+    },
+  );
 }
 
 export const exclusive: Experiment = {
