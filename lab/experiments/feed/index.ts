@@ -1,4 +1,5 @@
 /** The experiments of the feed, in the order in which `list` shows them. */
 import type { Experiment } from '../../experiment.js';
+import { home } from './home.js';
 
-export const feedExperiments: readonly Experiment[] = [];
+export const feedExperiments: readonly Experiment[] = [home];

@@ -1,4 +1,4 @@
-/** Reading a home: one round trip to the functions of the migration 0002-home.sql. */
+/** Reading a home: one round trip to the functions of the migrations 0002-home.sql and 0004-home-fast.sql. */
 import type { AuthorMode } from '../account.js';
 import type { EntrySource, HomeItem } from '../home.js';
 import type { Visibility } from '../post.js';
@@ -25,19 +25,22 @@ type EntryRow = {
   reposted_at: string | null;
 };
 
-type PageRow = EntryRow & {
-  reader: string;
-  timeline_state: ReaderState;
-  timeline_usable: boolean | null;
-  timeline_floor: string;
-  seen_at: string;
-  pulled_authors: number;
-  candidates: number;
-  rounds: number;
-  exhausted: boolean;
-  last_position: string;
-  read_at: string;
-};
+/** What a page has looked at, in the order of the function's `told`. */
+type Told = [
+  reader: string,
+  state: ReaderState,
+  usable: string,
+  floor: string,
+  seenAt: string,
+  pulledAuthors: string,
+  candidates: string,
+  rounds: string,
+  exhausted: string,
+  lastPosition: string,
+  readAt: string,
+];
+
+type PageRow = EntryRow & { told: string[] | null };
 
 const sources: readonly EntrySource[] = ['store', 'own', 'pushed', 'pulled', 'overdue', 'store'];
 
@@ -46,8 +49,7 @@ const scanMax = 4_000;
 
 export function homeOperations(schema: string): HomeStore {
   const page = `
-    select (h.entry).*, h.reader, h.timeline_state, h.timeline_usable, h.timeline_floor, h.seen_at, h.pulled_authors, h.candidates,
-      h.rounds, h.exhausted, h.last_position, h.read_at
+    select h.*
     from ${schema}.home_page($1, $2, $3, $4, $8, $5, $6, $7) h`;
   const visible = `
     select v.* from ${schema}.accounts a cross join lateral ${schema}.visible_entries(
@@ -69,23 +71,26 @@ export function homeOperations(schema: string): HomeStore {
     async homePage(on, { reader, position, older, limit, lagMaxMs, activeMs, now }) {
       const values = [reader, position, older, limit, lagMaxMs, activeMs, scanMax, now ?? null];
       const { rows } = await on.query<PageRow>(page, values);
-      const told = rows.find((row) => row.timeline_usable !== null);
+      // The last row tells what was looked at.
+      const told = rows.pop()?.told;
       if (!told) return undefined;
-      const items = rows.filter((row) => row !== told).map(itemFromRow);
+      const items = rows.map(itemFromRow);
       items.sort((a, b) => (a.position < b.position === older ? 1 : -1));
+      const [me, state, usable, floor, seenAt, pulledAuthors, candidates, rounds, exhausted, last, readAt] =
+        told as Told;
       return {
         items,
-        reader: told.reader,
-        timeline: told.timeline_state,
-        usable: told.timeline_usable === true,
-        floor: told.timeline_floor,
-        seenAt: Number(told.seen_at),
-        readAt: Number(told.read_at),
-        pulledAuthors: told.pulled_authors,
-        candidates: told.candidates,
-        rounds: told.rounds,
-        exhausted: told.exhausted,
-        lastPosition: told.last_position,
+        reader: me,
+        timeline: state,
+        usable: usable === 'true',
+        floor,
+        seenAt: Number(seenAt),
+        readAt: Number(readAt),
+        pulledAuthors: Number(pulledAuthors),
+        candidates: Number(candidates),
+        rounds: Number(rounds),
+        exhausted: exhausted === 'true',
+        lastPosition: last,
       } satisfies HomePage;
     },
 

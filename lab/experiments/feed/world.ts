@@ -1,0 +1,213 @@
+/**
+ * A feed on a throwaway PostgreSQL server with fsync on, and bulk statements that fill it with a world: accounts are
+ * numbered one after the other, so that a range of numbers names a group.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Database, openPostgres } from '../../../src/database/index.js';
+import {
+  createFeed,
+  createFeedWorker,
+  type Feed,
+  type FeedConfiguration,
+  type FeedOptionsInput,
+  type FeedWorker,
+  type FeedWorkerOptions,
+} from '../../../src/feed/index.js';
+import { createPostgresFeedStore } from '../../../src/feed/postgres/index.js';
+import { createQueue, type Queue } from '../../../src/queue/index.js';
+import { createPostgresQueueStore } from '../../../src/queue/postgres/index.js';
+import { type PostgresServer, startPostgresServer } from '../../../src/testing/index.js';
+
+/** Accounts `${prefix}-1` to `${prefix}-${count}`; number `first` + i belongs to `${prefix}-${i + 1}`. */
+export interface Group {
+  readonly prefix: string;
+  readonly first: number;
+  readonly count: number;
+}
+
+export interface LabFeed {
+  readonly feed: Feed;
+  readonly queue: Queue;
+  readonly database: Database;
+  readonly configuration: FeedConfiguration;
+  readonly server: PostgresServer;
+  readonly durability: string;
+}
+
+export const schema = 'headgate_feed';
+
+export async function withLabFeed<T>(
+  {
+    options = {},
+    settings = {},
+    poolMax = 10,
+  }: {
+    readonly options?: FeedOptionsInput;
+    readonly settings?: Readonly<Record<string, string>>;
+    readonly poolMax?: number;
+  },
+  work: (lab: LabFeed) => Promise<T>,
+): Promise<T> {
+  // As an installation of this size would be set, so that no checkpoint falls into a measurement.
+  const sized = { shared_buffers: '512MB', max_wal_size: '8GB', checkpoint_timeout: '30min', ...settings };
+  const server = await startPostgresServer({ fsync: true, settings: sized });
+  try {
+    const database = await openPostgres({
+      connectionString: await server.createDatabase(),
+      poolMax,
+      acquireTimeoutMs: 60_000,
+      queryTimeoutMs: 600_000,
+    });
+    const queue = createQueue({ store: createPostgresQueueStore({ database }) });
+    const configuration = { database, queue, store: createPostgresFeedStore({ database }), options };
+    const feed = createFeed(configuration);
+    await queue.start();
+    await feed.start();
+    const { fsync, synchronousCommit } = await database.durability();
+    const durability = `PostgreSQL ${server.majorVersion}, fsync ${fsync ? 'on' : 'off'}, synchronous_commit ${synchronousCommit}`;
+    try {
+      return await work({ feed, queue, database, configuration, server, durability });
+    } finally {
+      await feed.stop();
+      await queue.stop();
+      await database.close();
+    }
+  } finally {
+    await server.stop();
+  }
+}
+
+/** Runs feed workers for the length of `work`. */
+export async function withWorkers<T>(
+  { configuration }: Pick<LabFeed, 'configuration'>,
+  options: FeedWorkerOptions,
+  work: (worker: FeedWorker) => Promise<T>,
+): Promise<T> {
+  const worker = createFeedWorker(configuration, options);
+  await worker.start();
+  try {
+    return await work(worker);
+  } finally {
+    await worker.stop();
+  }
+}
+
+export async function addAccounts(database: Database, prefix: string, count: number): Promise<Group> {
+  const { rows } = await database.query<{ first: string }>(
+    `with made as (
+       insert into ${schema}.accounts (id, created_at) select $1 || '-' || n, 0 from generate_series(1, $2::integer) n
+       returning number),
+     readers as (insert into ${schema}.readers (account) select number from made)
+     select min(number) as first from made`,
+    [prefix, count],
+  );
+  return { prefix, first: Number(rows[0]?.first), count };
+}
+
+/** The id of the account at `index` (from 0) of a group. */
+export function member({ prefix }: Group, index: number): string {
+  return `${prefix}-${index + 1}`;
+}
+
+/** Everybody of one group follows everybody of another; counted, and modes as the counts say. */
+export async function addFollows(database: Database, followers: Group, followees: Group): Promise<void> {
+  await database.query(
+    `insert into ${schema}.follows (follower, followee, created_at)
+     select r, e, 0 from generate_series($1::bigint, $1::bigint + $2::bigint - 1) r
+     cross join generate_series($3::bigint, $3::bigint + $4::bigint - 1) e where r <> e`,
+    [followers.first, followers.count, followees.first, followees.count],
+  );
+  await countFollowers(database, followees, followers.count);
+}
+
+/** Raises the follower counts of a group by `by` each. */
+export async function countFollowers(database: Database, group: Group, by: number): Promise<void> {
+  await database.query(
+    `insert into ${schema}.authors as w (account, followers)
+     select n, $3::bigint from generate_series($1::bigint, $1::bigint + $2::bigint - 1) n
+     on conflict (account) do update set followers = w.followers + excluded.followers`,
+    [group.first, group.count, by],
+  );
+}
+
+/** Makes the authors of a group pulled ones, as a follower count above the threshold would. */
+export async function makePulled(database: Database, group: Group): Promise<void> {
+  await database.query(
+    `insert into ${schema}.authors as w (account, followers, mode, pushed_since)
+     select n, 10000, 'pull', 9223372036854775807 from generate_series($1::bigint, $1::bigint + $2::bigint - 1) n
+     on conflict (account) do update
+       set mode = 'pull', pushed_since = 9223372036854775807, followers = w.followers + 10000`,
+    [group.first, group.count],
+  );
+}
+
+/**
+ * `perAuthor` posts by each of a group, all authors in turn, spread over `days` before now, with a body of `bytes`.
+ * Nothing is left to be fanned out.
+ */
+export async function addPosts(
+  database: Database,
+  group: Group,
+  { perAuthor, days = 10, bytes = 1_000, mode = 'push' }: PostShape,
+): Promise<void> {
+  const total = perAuthor * group.count;
+  await database.query(
+    `insert into ${schema}.posts (id, author, body, visibility, mode, created_at)
+     select (at << 20) | (nextval('${schema}.post_sequence')), author, rpad('post of ' || author || ' ', $5::integer, 'text '),
+       'public', $6, at
+     from (
+       select $1::bigint + (n % $2::bigint) as author,
+         floor(extract(epoch from now()) * 1000)::bigint - 60000 - (($4::bigint * 86400000) * n / $3::bigint) as at
+       from generate_series(0, $3::bigint - 1) n) made`,
+    [group.first, group.count, total, days, bytes, mode],
+  );
+}
+
+export interface PostShape {
+  readonly perAuthor: number;
+  readonly days?: number;
+  readonly bytes?: number;
+  readonly mode?: 'push' | 'pull';
+}
+
+/** Live and empty timelines that take every new entry. */
+export async function openTimelines(database: Database, readers: Group): Promise<void> {
+  const range = [readers.first, readers.count];
+  await database.query(
+    `update ${schema}.readers set state = 'live', token = account, floor = 0, seen_at = floor(extract(epoch from now()) * 1000)
+     where account >= $1 and account < $1::bigint + $2::bigint`,
+    range,
+  );
+  await database.query(
+    `insert into ${schema}.timeline (reader, post) select n, -n
+     from generate_series($1::bigint, $1::bigint + $2::bigint - 1) n on conflict do nothing`,
+    range,
+  );
+}
+
+/** Statistics and visibility maps as autovacuum would leave them. */
+export async function settleTables(database: Database): Promise<void> {
+  for (const table of ['accounts', 'readers', 'authors', 'follows', 'posts', 'timeline', 'fan_outs']) {
+    await database.query(`vacuum analyze ${schema}.${table}`);
+  }
+}
+
+/** Asks until it is so; throws after `withinMs`. */
+export async function until(what: string, withinMs: number, isSo: () => Promise<boolean>): Promise<void> {
+  const endsAt = performance.now() + withinMs;
+  while (!(await isSo())) {
+    if (performance.now() > endsAt) throw new Error(`${what}: not within ${withinMs} ms`);
+    await delay(5);
+  }
+}
+
+export async function unfinishedFanOuts(database: Database): Promise<number> {
+  const { rows } = await database.query<{ count: string }>(`select count(*) from ${schema}.fan_outs`);
+  return Number(rows[0]?.count);
+}
+
+export async function timeOf(work: () => Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await work();
+  return performance.now() - startedAt;
+}
