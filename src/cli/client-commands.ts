@@ -1,7 +1,13 @@
 /** What all commands have in common that speak to a server: where they find it, and how they print. */
 import type { Command } from 'commander';
 import type { ApiClient } from './api-client.js';
-import { redisDurabilityHelp, redisUrlHelp, type Environment, type Flags } from './config.js';
+import {
+  notifyConfigHelp,
+  redisDurabilityHelp,
+  redisUrlHelp,
+  type Environment,
+  type Flags,
+} from './config.js';
 import { withClient } from './connect.js';
 
 export type ClientRun = (client: ApiClient, flags: Flags, ...args: string[]) => Promise<void>;
@@ -20,6 +26,7 @@ export function clientCommands(parent: Command, environment: Environment) {
       .option('--database-url <url>', 'open this PostgreSQL where no server runs (HEADGATE_DATABASE_URL)')
       .option('--redis-url <url>', redisUrlHelp)
       .option('--redis-durability <level>', redisDurabilityHelp)
+      .option('--notify-config <file>', notifyConfigHelp)
       .option('--json', 'print JSON')
       .action((...given: unknown[]) => {
         const [flags, args] = [

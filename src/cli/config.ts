@@ -99,6 +99,8 @@ export function storeConfig(flags: Flags, environment: Environment): StoreConfig
   };
 }
 
+export const notifyConfigHelp =
+  'kinds and providers of notifications (HEADGATE_NOTIFY_CONFIG; headgate.config.json or .mjs in this folder)';
 export const redisUrlHelp =
   'the Redis 7+ that carries the queue; several with commas: a Cluster (HEADGATE_REDIS_URL); without it the database does';
 export const redisDurabilityHelp = 'strict, everysec or none (HEADGATE_REDIS_DURABILITY; strict)';

@@ -9,18 +9,23 @@ import { createPrometheus, createServer } from '../server/index.js';
 import { createApiClient, type ApiClient } from './api-client.js';
 import { clientConfig, type Environment, type Flags } from './config.js';
 import { createLog } from './log.js';
+import { loadNotifyConfiguration } from './notify/load.js';
 import { wire } from './wire.js';
 
 async function bringUp(
   flags: Flags,
   environment: Environment,
 ): Promise<{ address: string; close(): Promise<void> }> {
-  const parts = await wire(clientConfig(flags, environment), { log: createLog('warn'), metrics: noMetrics });
+  const log = createLog('warn');
+  const notify = await loadNotifyConfiguration({ flags, environment, log });
+  const parts = await wire(clientConfig(flags, environment), { log, metrics: noMetrics, notify });
   const server = createServer({
     port: 0,
     parts: {
       queue: () => parts.queue,
       feed: () => parts.feed,
+      notify: () => parts.notify,
+      notifyPublicUrl: () => parts.notifyPublicUrl,
       prometheus: createPrometheus({ processMetrics: false }),
       readiness: () => ({ serving: true, ready: true, stage: 'ready', progress: undefined }),
       durability: () => parts.durability,

@@ -16,6 +16,7 @@ import {
   type ServerParts,
 } from '../server/index.js';
 import type { ServeConfig } from './config.js';
+import type { NotifyConfiguration } from './notify/load.js';
 import { createLog } from './log.js';
 import { stopDeadlineMs, watchSignals } from './shutdown.js';
 import { wire, type Parts } from './wire.js';
@@ -32,6 +33,8 @@ export interface Running {
 
 export interface RunOptions {
   readonly config: ServeConfig;
+  /** Kinds and providers of notifications, once the server has an address; undefined: none. */
+  readonly notify: (address: string) => NotifyConfiguration | undefined;
   /** Fan-out and housekeeping run in this process too. */
   readonly withWorkers: boolean;
   /** What must be done before the process is ready; answers what has to be stopped first at the end. */
@@ -61,7 +64,8 @@ function dashboardFolder(): string | undefined {
 }
 
 /** Runs until a signal; resolves when everything has been stopped. */
-export async function runServer({ config, withWorkers, prepare, onReady, print }: RunOptions): Promise<void> {
+export async function runServer(options: RunOptions): Promise<void> {
+  const { config, withWorkers, prepare, onReady, print } = options;
   const shutdown = watchSignals();
   const log = createLog(config.logLevel);
   const prometheus = createPrometheus();
@@ -80,6 +84,8 @@ export async function runServer({ config, withWorkers, prepare, onReady, print }
   const serverParts: ServerParts = {
     queue: () => opened().queue,
     feed: () => opened().feed,
+    notify: () => opened().notify,
+    notifyPublicUrl: () => opened().notifyPublicUrl,
     prometheus,
     readiness: () => readiness,
     durability: () => parts?.durability ?? 'not known yet: the database is being opened',
@@ -100,7 +106,7 @@ export async function runServer({ config, withWorkers, prepare, onReady, print }
     await server.start();
     const address = server.address();
     print(`headgate listens on ${address} and is starting; ${address}/ready tells how far it is`);
-    const wired = await wire(config, { log, metrics: prometheus.backend });
+    const wired = await wire(config, { log, metrics: prometheus.backend, notify: options.notify(address) });
     parts = wired;
     wired.publishAddress(address);
     readiness = { ...readiness, serving: true, stage: 'starting the workers' };

@@ -9,17 +9,24 @@ import { createPostgresFeedStore } from '../feed/postgres/index.js';
 import { composeComponents, type Component } from '../lifecycle.js';
 import type { Log } from '../log.js';
 import type { MetricsBackend } from '../metrics.js';
+import type { Notify } from '../notify/index.js';
+import { createPostgresNotifyStore } from '../notify/postgres/index.js';
 import { createQueue, type Queue } from '../queue/index.js';
 import { createOutbox, createRelay } from '../queue/outbox/index.js';
 import { createPostgresQueueStore } from '../queue/postgres/index.js';
 import { createRedisQueueStore } from '../queue/redis/index.js';
 import type { RedisConfig, StoreConfig } from './config.js';
+import type { NotifyConfiguration } from './notify/load.js';
 import { stopDeadlineMs } from './shutdown.js';
+import { wireNotify } from './wire-notify.js';
 
 export interface Parts {
   readonly database: Database;
   readonly queue: Queue;
   readonly feed: Feed;
+  readonly notify: Notify;
+  /** Where providers and people reach this server. */
+  readonly notifyPublicUrl: string | undefined;
   /** One sentence for /health. */
   readonly durability: string;
   /** Tells those who ask for the data folder where the server listens. */
@@ -33,6 +40,8 @@ export interface Parts {
 export interface WireOptions {
   readonly log: Log;
   readonly metrics: MetricsBackend;
+  /** Kinds and providers of notifications. Default: none, and no worker for them. */
+  readonly notify?: NotifyConfiguration | undefined;
 }
 
 interface Opened {
@@ -86,7 +95,8 @@ function queueOnRedis(
 }
 
 /** Opens everything that `config` names, with its schemas up to date; the workers are not started yet. */
-export async function wire(config: StoreConfig, { log, metrics }: WireOptions): Promise<Parts> {
+export async function wire(config: StoreConfig, options: WireOptions): Promise<Parts> {
+  const { log, metrics } = options;
   const { database, publishAddress } = await openDatabase(config, log);
   try {
     const opened = config.redis
@@ -95,8 +105,20 @@ export async function wire(config: StoreConfig, { log, metrics }: WireOptions): 
     const { queue } = opened;
     const feedConfiguration = { database, store: createPostgresFeedStore({ database }), queue, log, metrics };
     const feed = createFeed(feedConfiguration);
-    const parts = composeComponents([...opened.before, queue, feed]);
-    const workers = composeComponents([...opened.beside, createFeedWorker(feedConfiguration)]);
+    const { notify, notifyPublicUrl, notifyWorkers } = wireNotify({
+      database,
+      queue,
+      store: createPostgresNotifyStore({ database }),
+      configuration: options.notify,
+      log,
+      metrics,
+    });
+    const parts = composeComponents([...opened.before, queue, feed, notify]);
+    const workers = composeComponents([
+      ...opened.beside,
+      createFeedWorker(feedConfiguration),
+      ...notifyWorkers,
+    ]);
     await parts.start();
     const { survives } = await database.durability();
     const queueSurvives = await opened.survives();
@@ -104,6 +126,8 @@ export async function wire(config: StoreConfig, { log, metrics }: WireOptions): 
       database,
       queue,
       feed,
+      notify,
+      notifyPublicUrl,
       durability:
         queueSurvives === undefined ? survives : `database: ${survives}; queue on Redis: ${queueSurvives}`,
       publishAddress,

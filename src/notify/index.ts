@@ -23,5 +23,5 @@ export type { DigestRequest, Digests } from './digests.js';
 export type { CampaignRequest, Campaigns, Recipient } from './campaigns.js';
 export type { Inbox } from './inbox.js';
 export type { Subscription, UnsubscribeOptions } from './unsubscribe.js';
-export { notifyErrors } from './errors.js';
+export { notifyError, notifyErrors } from './errors.js';
 export { notifyMetrics, type NotifyMetric } from './metrics.js';

@@ -37,6 +37,7 @@ import { createNotifyWorker, type NotifyWorkerOptions } from './worker.js';
 
 export interface ProviderStatus {
   readonly name: string;
+  readonly channel: Channel;
   /** Whether it may be called now; else `reason` says why not. */
   readonly open: boolean;
   readonly reason: string | undefined;
@@ -85,6 +86,8 @@ export interface Notify<Table extends KindTable = KindTable> extends Component {
 
   /** The kinds in force. */
   kinds(): Promise<KindPolicy[]>;
+  /** The kinds that this process can send, as its code defines them. */
+  definitions(): KindTable;
   /** An operator's change, obeyed by every worker within seconds and kept over restarts. */
   changeKind(name: string, change: Partial<AnyKind>): Promise<KindPolicy>;
 
@@ -207,16 +210,25 @@ class Engine implements Notify {
   async providers(): Promise<ProviderStatus[]> {
     const { store, database, providers } = this.#settings;
     const states = await store.providerStates(database, { now: this.#now });
-    return providers.map(({ name }) => {
+    return providers.map(({ name, channel }) => {
       const state = states.find((one) => one.name === name);
       const paused = (state?.pausedInMs ?? 0) > 0;
       const open = !paused && state?.openInMs === undefined;
-      return { name, open, reason: open ? undefined : paused ? 'asked to be left alone' : state?.reason };
+      return {
+        name,
+        channel,
+        open,
+        reason: open ? undefined : paused ? 'asked to be left alone' : state?.reason,
+      };
     });
   }
 
   kinds(): Promise<KindPolicy[]> {
     return this.#settings.store.kinds(this.#settings.database);
+  }
+
+  definitions(): KindTable {
+    return this.#settings.kinds;
   }
 
   async changeKind(name: string, change: Partial<AnyKind>): Promise<KindPolicy> {

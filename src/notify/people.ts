@@ -32,6 +32,8 @@ export interface People {
   preferences(
     user: string,
   ): Promise<{ kind: string; channel: Channel; enabled: boolean; required: boolean }[]>;
+  /** What an unsubscribe link is about, without doing it: for the page that its GET shows. Throws `token-invalid`. */
+  subscription(token: string): Subscription;
   /** The one-click POST of RFC 8058. Throws `token-invalid`. May be repeated. */
   unsubscribe(token: string): Promise<Subscription>;
   /** Removes everything of a user but the suppression list. */
@@ -63,6 +65,15 @@ export function createPeople(
       return store.suppressSwitchedOff(transaction, { user, now: now() });
     });
     return { suppressed };
+  };
+
+  const subscription = (token: string): Subscription => {
+    if (unsubscribe === undefined)
+      throw notifyError(
+        'token-invalid',
+        'no unsubscribe link was ever made: the option unsubscribe is not set',
+      );
+    return unsubscribe.read(token);
   };
 
   return {
@@ -117,16 +128,13 @@ export function createPeople(
       );
     },
 
+    subscription,
+
     async unsubscribe(token) {
-      if (unsubscribe === undefined)
-        throw notifyError(
-          'token-invalid',
-          'no unsubscribe link was ever made: the option unsubscribe is not set',
-        );
-      const subscription = unsubscribe.read(token);
-      const { user, kind, channel } = subscription;
+      const read = subscription(token);
+      const { user, kind, channel } = read;
       await prefer(user, { kind, channel, enabled: false });
-      return subscription;
+      return read;
     },
 
     async erase(user) {

@@ -9,7 +9,7 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import type { Component } from '../lifecycle.js';
 import { silentLog, type Log } from '../log.js';
 import { invalidInput } from '../errors.js';
-import { checkKey, checkOrigin, isLoopbackHost, type ApiKey } from './auth.js';
+import { checkAccess, checkOrigin, isLoopbackHost, type ApiKey } from './auth.js';
 import { createLive, type Live } from './live.js';
 import { createPrometheus } from './metrics.js';
 import { registerDocument } from './openapi.js';
@@ -37,8 +37,8 @@ export interface Server extends Component {
 }
 
 const bodyBytesMax = 1024 * 1024;
-/** 128 characters, each at most 12 bytes when percent-encoded. */
-const paramCharactersMax = 128 * 12;
+/** 200 characters, each at most 12 bytes when percent-encoded. */
+const paramCharactersMax = 200 * 12;
 
 /** Bodies are taken as they are; what stands in the URL is text and is read as the number it says. */
 function useValidators(app: FastifyInstance): void {
@@ -59,9 +59,10 @@ function useValidators(app: FastifyInstance): void {
 
 function guard(app: FastifyInstance, { parts, apiKeys = [] }: ServerOptions): void {
   app.addHook('onRequest', async (request) => {
-    checkOrigin(request, { loopbackOnly: apiKeys.length === 0 });
+    const { access } = request.routeOptions.config;
+    if (access !== 'open') checkOrigin(request, { loopbackOnly: apiKeys.length === 0 });
     if (!request.url.startsWith('/v1/')) return;
-    if (apiKeys.length > 0) checkKey(request, apiKeys);
+    if (apiKeys.length > 0 && access === undefined) checkAccess(request, apiKeys);
     if (!parts.readiness().serving && request.routeOptions.config.early !== true) {
       throw serverError('not-ready', 'the server is starting; ask /ready');
     }
@@ -91,7 +92,8 @@ function buildApp(options: ServerOptions, live: Live): FastifyInstance {
   app.addSchema(problemSchema);
   registerDocument(app);
   app.register(async (scope) => {
-    for (const register of routes) await register(scope, { parts: options.parts, live });
+    for (const register of routes)
+      await register(scope, { parts: options.parts, live, apiKeys: options.apiKeys ?? [] });
   });
   if (options.dashboardFolder) registerDashboard(app, options.dashboardFolder);
   return app;
@@ -151,6 +153,8 @@ export async function openApiDocument(): Promise<object> {
   const parts: ServerParts = {
     queue: never,
     feed: never,
+    notify: never,
+    notifyPublicUrl: () => undefined,
     prometheus: createPrometheus({ processMetrics: false }),
     readiness: () => ({ serving: false, ready: false, stage: 'document', progress: undefined }),
     durability: () => '',

@@ -3,6 +3,7 @@ import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import { version } from '../version.js';
+import { sessionCookie } from './session.js';
 
 export function registerDocument(app: FastifyInstance): void {
   app.register(swagger, {
@@ -20,10 +21,21 @@ export function registerDocument(app: FastifyInstance): void {
           'Errors are problem+json with a stable code.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
-      components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
+      components: {
+        securitySchemes: {
+          key: { type: 'http', scheme: 'bearer' },
+          session: {
+            type: 'apiKey',
+            in: 'cookie',
+            name: sessionCookie,
+            description: 'Of a page that has signed in by POST /v1/session.',
+          },
+        },
+      },
       tags: [
         { name: 'queues', description: 'Messages, leases and depth.' },
         { name: 'feed', description: 'Accounts, follows, posts and home.' },
+        { name: 'notify', description: 'Notifications, users, campaigns, receipts.' },
         { name: 'operating', description: 'Health, readiness, metrics and the live overview.' },
       ],
     },

@@ -22,6 +22,18 @@ export const serverErrors = {
     meaning: 'The API key lacks the scope, or the Host or Origin is not this server.',
   },
   'not-ready': { status: 503, meaning: 'The server is starting; /ready tells how far it is.' },
+  'key-conflict': {
+    status: 409,
+    meaning: 'The user, kind and key are known with other content; nothing has changed.',
+  },
+  'campaign-paused': {
+    status: 409,
+    meaning: 'The campaign is paused and takes no recipients until it is resumed.',
+  },
+  'signature-invalid': {
+    status: 401,
+    meaning: 'The receipt was not signed by the provider that it names.',
+  },
   'internal-error': {
     status: 500,
     meaning: 'A fault of the server; the log has it under the same request id.',

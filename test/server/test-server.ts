@@ -1,4 +1,5 @@
 /** A whole server for tests: the newest PostgreSQL of the run, real workers, a free port, plain calls. */
+import type { NotifyConfiguration } from '../../src/cli/notify/load.js';
 import { wire } from '../../src/cli/wire.js';
 import { silentLog } from '../../src/log.js';
 import { createPrometheus, createServer, type ServerOptions } from '../../src/server/index.js';
@@ -20,22 +21,24 @@ export interface TestServer {
 }
 
 export async function startTestServer(
-  options: Partial<Pick<ServerOptions, 'apiKeys'>> = {},
+  options: Partial<Pick<ServerOptions, 'apiKeys'>> & { readonly notify?: NotifyConfiguration } = {},
 ): Promise<TestServer> {
   const database = testServers().at(-1);
   if (!database) throw new Error('no PostgreSQL was found for the tests');
   const prometheus = createPrometheus({ processMetrics: false });
   const parts = await wire(
     { databaseUrl: await database.url(), dataFolder: '' },
-    { log: silentLog, metrics: prometheus.backend },
+    { log: silentLog, metrics: prometheus.backend, notify: options.notify },
   );
   await parts.workers.start();
   const server = createServer({
-    ...options,
+    ...(options.apiKeys === undefined ? {} : { apiKeys: options.apiKeys }),
     port: 0,
     parts: {
       queue: () => parts.queue,
       feed: () => parts.feed,
+      notify: () => parts.notify,
+      notifyPublicUrl: () => parts.notifyPublicUrl,
       prometheus,
       readiness: () => ({ serving: true, ready: true, stage: 'ready', progress: undefined }),
       durability: () => parts.durability,

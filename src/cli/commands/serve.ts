@@ -1,6 +1,15 @@
 /** `headgate serve`: the API and the dashboard; with the embedded database the workers too, since one process holds it. */
 import type { Command } from 'commander';
-import { serveConfig, type Environment, type Flags, redisDurabilityHelp, redisUrlHelp } from '../config.js';
+import {
+  notifyConfigHelp,
+  redisDurabilityHelp,
+  redisUrlHelp,
+  serveConfig,
+  type Environment,
+  type Flags,
+} from '../config.js';
+import { createLog } from '../log.js';
+import { loadNotifyConfiguration } from '../notify/load.js';
 import { runServer } from '../run-server.js';
 
 export function addServe(program: Command, environment: Environment): void {
@@ -13,6 +22,7 @@ export function addServe(program: Command, environment: Environment): void {
     )
     .option('--redis-url <url>', redisUrlHelp)
     .option('--redis-durability <level>', redisDurabilityHelp)
+    .option('--notify-config <file>', notifyConfigHelp)
     .option('--data <folder>', 'folder of the embedded database (HEADGATE_DATA; ./.headgate)')
     .option('--port <number>', 'port to listen on (HEADGATE_PORT; 4400; 0 takes a free one)')
     .option(
@@ -20,12 +30,18 @@ export function addServe(program: Command, environment: Environment): void {
       'address to listen on (HEADGATE_HOST; 127.0.0.1; another needs HEADGATE_API_KEYS)',
     )
     .option('--log-level <level>', 'debug, info, warn, error or silent (HEADGATE_LOG_LEVEL; warn)')
-    .option('--no-work', 'leave fan-out and housekeeping to `headgate work` (with --database-url)')
+    .option(
+      '--no-work',
+      'leave fan-out, notifications and housekeeping to `headgate work` (with --database-url)',
+    )
     .addHelpText('after', '\nExample:\n  headgate serve --database-url postgres://localhost/app --port 4400')
     .action(async (flags: Flags) => {
       const config = serveConfig(flags, environment);
+      const log = createLog(config.logLevel);
+      const notify = await loadNotifyConfiguration({ flags, environment, log });
       await runServer({
         config,
+        notify: () => notify,
         withWorkers: config.databaseUrl === undefined || flags['work'] !== false,
         onReady: ({ address }) => process.stdout.write(`ready on ${address}\n`),
         print: (line) => void process.stdout.write(`${line}\n`),

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import {
   demoConfig,
+  notifyConfigHelp,
   serveConfig,
   type DemoConfig,
   type Environment,
@@ -11,7 +12,10 @@ import {
 } from '../config.js';
 import { createApiClient } from '../api-client.js';
 import { loadWorld, type World } from '../demo/load-world.js';
+import { startNotifyDemo } from '../demo/notify-demo.js';
 import { createTraffic } from '../demo/traffic.js';
+import { createLog } from '../log.js';
+import { loadNotifyConfiguration } from '../notify/load.js';
 import { createProgressDisplay } from '../progress.js';
 import { runServer, type Running } from '../run-server.js';
 
@@ -31,7 +35,7 @@ function invitation({ address }: Running, { mostFollowed, reader }: World): void
 async function prepareWorld(
   running: Running,
   demo: DemoConfig,
-  dataFolder: string,
+  { dataFolder, notifies }: { readonly dataFolder: string; readonly notifies: boolean },
 ): Promise<{ world: World | undefined; stop(): Promise<void> }> {
   const display = createProgressDisplay();
   let world: World | undefined;
@@ -55,6 +59,7 @@ async function prepareWorld(
     client: createApiClient(running.address),
     accounts: world.accounts,
     rate: demo.rate,
+    notifies,
     log: running.log,
   });
   await traffic.start();
@@ -69,6 +74,7 @@ export function addStart(program: Command, environment: Environment): void {
     .option('--data <folder>', 'folder of the embedded database (HEADGATE_DATA; ./.headgate)')
     .option('--redis-url <url>', redisUrlHelp)
     .option('--redis-durability <level>', redisDurabilityHelp)
+    .option('--notify-config <file>', `${notifyConfigHelp}; without one, kinds of a demo`)
     .option(
       '--follows <file>',
       'a follow graph to load: edge list, optionally gzip, # comments (HEADGATE_FOLLOWS)',
@@ -83,19 +89,26 @@ export function addStart(program: Command, environment: Environment): void {
     .action(async (flags: Flags) => {
       const config = serveConfig(flags, environment);
       const demo = demoConfig(flags, environment);
+      const log = createLog(config.logLevel);
+      const own = await loadNotifyConfiguration({ flags, environment, log });
+      const notifyDemo = own === undefined ? await startNotifyDemo() : undefined;
       let world: World | undefined;
       await runServer({
         config,
+        notify: (address) => own ?? notifyDemo?.configuration(address),
         withWorkers: true,
         print,
         prepare: async (running) => {
-          const prepared = await prepareWorld(running, demo, config.dataFolder);
+          const prepared = await prepareWorld(running, demo, {
+            dataFolder: config.dataFolder,
+            notifies: notifyDemo !== undefined,
+          });
           world = prepared.world;
           return prepared;
         },
         onReady: (running) => {
           if (world) invitation(running, world);
         },
-      });
+      }).finally(() => notifyDemo?.stop());
     });
 }

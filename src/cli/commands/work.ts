@@ -2,18 +2,27 @@
 import type { Command } from 'commander';
 import { invalidInput } from '../../errors.js';
 import { noMetrics } from '../../metrics.js';
-import { serveConfig, type Environment, type Flags, redisDurabilityHelp, redisUrlHelp } from '../config.js';
+import {
+  notifyConfigHelp,
+  redisDurabilityHelp,
+  redisUrlHelp,
+  serveConfig,
+  type Environment,
+  type Flags,
+} from '../config.js';
 import { createLog } from '../log.js';
+import { loadNotifyConfiguration } from '../notify/load.js';
 import { stopDeadlineMs, watchSignals } from '../shutdown.js';
 import { wire } from '../wire.js';
 
 export function addWork(program: Command, environment: Environment): void {
   program
     .command('work')
-    .description('run the workers: fan-out and housekeeping')
+    .description('run the workers: fan-out, notifications and housekeeping')
     .option('--database-url <url>', 'the PostgreSQL that `headgate serve` uses (HEADGATE_DATABASE_URL)')
     .option('--redis-url <url>', redisUrlHelp)
     .option('--redis-durability <level>', redisDurabilityHelp)
+    .option('--notify-config <file>', notifyConfigHelp)
     .option('--log-level <level>', 'debug, info, warn, error or silent (HEADGATE_LOG_LEVEL; warn)')
     .addHelpText('after', '\nExample:\n  headgate work --database-url postgres://localhost/app')
     .action(async (flags: Flags) => {
@@ -25,8 +34,10 @@ export function addWork(program: Command, environment: Environment): void {
           'a PostgreSQL (the embedded database belongs to one process: `headgate serve`)',
         );
       }
+      const log = createLog(config.logLevel);
+      const notify = await loadNotifyConfiguration({ flags, environment, log });
       const shutdown = watchSignals();
-      const parts = await wire(config, { log: createLog(config.logLevel), metrics: noMetrics });
+      const parts = await wire(config, { log, metrics: noMetrics, notify });
       try {
         await parts.workers.start();
         process.stdout.write('working\n');

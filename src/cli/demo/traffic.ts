@@ -1,11 +1,12 @@
 /**
  * The demo world at work: accounts post at a steady rate, readers open home three times as often, and now and then
- * somebody deletes a post or changes whom they follow. All through the HTTP API; never more than a few calls at a time,
+ * somebody deletes a post or changes whom they follow; each second post comes with a notification. All through the HTTP API; never more than a few calls at a time,
  * and a slow server makes the traffic slower instead of longer.
  */
 import type { Component } from '../../lifecycle.js';
 import type { Log } from '../../log.js';
 import type { ApiClient } from '../api-client.js';
+import { createNotifyTraffic } from './notify-traffic.js';
 import { sentence } from './sentences.js';
 
 export interface TrafficOptions {
@@ -13,12 +14,15 @@ export interface TrafficOptions {
   readonly accounts: readonly string[];
   /** Posts a second; 0 stops all traffic. */
   readonly rate: number;
+  /** The kinds of the demo are there. */
+  readonly notifies: boolean;
   readonly log: Log;
   /** From 0 to 1; default Math.random. */
   readonly random?: () => number;
 }
 
 const readsForAPost = 3;
+const notificationsForAPost = 0.5;
 const callsMax = 8;
 const tickMs = 100;
 /** What one tick may catch up after a pause. */
@@ -28,6 +32,7 @@ export function createTraffic({
   client,
   accounts,
   rate,
+  notifies,
   log,
   random = Math.random,
 }: TrafficOptions): Component {
@@ -40,6 +45,7 @@ export function createTraffic({
   // the square makes a tenth of the accounts do a third of the posting, as people do
   const anyAccount = (skew = 1): string => accounts[Math.floor(random() ** skew * accounts.length)]!;
   const path = encodeURIComponent;
+  const notifications = notifies ? createNotifyTraffic({ client, random, anyAccount }) : undefined;
 
   const post = async (): Promise<void> => {
     const { id } = await client.post<{ id: string }>('/v1/posts', {
@@ -54,7 +60,9 @@ export function createTraffic({
     const [reader, other] = [anyAccount(), anyAccount(2)];
     if (reader === other) return;
     const route = `/v1/accounts/${path(reader)}/following/${path(other)}`;
-    await (random() < 0.7 ? client.put<unknown>(route) : client.delete<unknown>(route));
+    if (random() >= 0.7) return void (await client.delete<unknown>(route));
+    const { created } = await client.put<{ created?: boolean }>(route);
+    if (created === true) await notifications?.followed({ user: other, follower: reader });
   };
   const deletePost = async (): Promise<void> => {
     const id = recentPosts.splice(Math.floor(random() * recentPosts.length), 1)[0];
@@ -66,6 +74,7 @@ export function createTraffic({
     if (dice > 1) return read();
     if (dice > 0.95) return changeMind();
     if (dice > 0.93) return deletePost();
+    if (notifications !== undefined && random() < notificationsForAPost) run(notifications.notify());
     return post();
   };
 
