@@ -10,6 +10,7 @@ const root = resolve(import.meta.dirname, '..');
 const outputs: Readonly<Record<string, string>> = {
   'first-queue.ts': 'sent receipt at attempt 2\n',
   'first-feed.ts': 'ann: good morning',
+  'first-notification.ts': 'the second one is duplicate, of the same notification: true',
   'transaction.ts': 'to ship: order-1\n',
 };
 

@@ -4,6 +4,7 @@ import { HeadgateError } from '../errors.js';
 export interface ApiClient {
   get<T>(path: string): Promise<T>;
   post<T>(path: string, body: unknown): Promise<T>;
+  patch<T>(path: string, body: unknown): Promise<T>;
   put<T>(path: string, body?: unknown): Promise<T>;
   delete<T>(path: string): Promise<T>;
 }
@@ -36,6 +37,7 @@ export function createApiClient(address: string, apiKey?: string): ApiClient {
   return {
     get: <T>(path: string) => request('GET', path) as Promise<T>,
     post: <T>(path: string, body: unknown) => request('POST', path, body) as Promise<T>,
+    patch: <T>(path: string, body: unknown) => request('PATCH', path, body) as Promise<T>,
     put: <T>(path: string, body?: unknown) => request('PUT', path, body) as Promise<T>,
     delete: <T>(path: string) => request('DELETE', path) as Promise<T>,
   };

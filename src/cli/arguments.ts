@@ -25,3 +25,13 @@ export function number(name: string) {
     return value;
   };
 }
+
+/** `CHANNEL:ADDRESS`, as often as wanted, into a list of destinations; for commander's option parser. */
+export function destinations(
+  text: string,
+  before: readonly Readonly<Record<string, unknown>>[] = [],
+): readonly Readonly<Record<string, unknown>>[] {
+  const at = text.indexOf(':');
+  if (at < 1) throw invalidInput('--to', text, 'CHANNEL:ADDRESS, such as sms:+41791234567');
+  return [...before, { channel: text.slice(0, at), address: text.slice(at + 1) }];
+}

@@ -6,13 +6,14 @@ import { version } from '../version.js';
 import { addStart } from './commands/start.js';
 import { addFeed } from './commands/feed.js';
 import { addMigrate } from './commands/migrate.js';
+import { addNotify } from './commands/notify.js';
 import { addQueue } from './commands/queue.js';
 import { addServe } from './commands/serve.js';
 import { addWork } from './commands/work.js';
 import { exitCodes } from './exit-codes.js';
 
 const program = new Command('headgate')
-  .description('A priority queue and a home feed, on an embedded Postgres or on your own.')
+  .description('A priority queue, a home feed and notifications, on an embedded Postgres or on your own.')
   .version(version)
   .showSuggestionAfterError()
   .showHelpAfterError('(headgate --help tells what there is)')
@@ -21,7 +22,8 @@ const program = new Command('headgate')
     process.exit(error.exitCode === 0 ? exitCodes.done : exitCodes.usage);
   });
 
-for (const add of [addStart, addServe, addWork, addMigrate, addQueue, addFeed]) add(program, process.env);
+for (const add of [addStart, addServe, addWork, addMigrate, addQueue, addFeed, addNotify])
+  add(program, process.env);
 program.addHelpText(
   'after',
   `

@@ -22,7 +22,8 @@ export function wireNotify(input: {
   readonly log: Log;
   readonly metrics: MetricsBackend;
 }): NotifyParts {
-  const { database, queue, store, log, metrics, configuration = noKinds } = input;
+  const { database, queue, store, metrics, configuration = noKinds } = input;
+  const { log = input.log } = configuration;
   const { kinds, providers, unsubscribe, publicUrl, poolSlots, slots, breaker } = configuration;
   const notify = createNotify({
     database,

@@ -3,6 +3,7 @@
  * local counterpart that misbehaves a little. Nothing leaves the machine.
  */
 import { randomBytes } from 'node:crypto';
+import { silentLog } from '../../log.js';
 import { createResendProvider, createTwilioProvider, defineKinds } from '../../notify/index.js';
 import type { NotifyConfiguration } from '../notify/load.js';
 import { startCounterpart } from './counterpart.js';
@@ -70,6 +71,8 @@ export async function startNotifyDemo(): Promise<NotifyDemo> {
     stop,
     configuration: (address) => ({
       kinds: demoKinds,
+      // its faults are planned: the dashboard shows them, a terminal need not
+      log: silentLog,
       poolSlots: 100,
       slots: 100,
       publicUrl: address,

@@ -24,6 +24,8 @@ export interface NotifyConfiguration {
   /** Attempts side by side in one worker process. Default 100. */
   readonly slots?: number | undefined;
   readonly breaker?: NotifyOptions['breaker'] | undefined;
+  /** Default: that of the process. */
+  readonly log?: Log | undefined;
 }
 
 /** No kinds: the routes are there and say so, and no worker runs. */
