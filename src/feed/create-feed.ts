@@ -12,6 +12,7 @@ import { operateMethods } from './operate-feed.js';
 import { publishMethod } from './publish.js';
 import { homeMethod } from './read-home.js';
 import { listMethods, relationMethods } from './relations.js';
+import { startTimelineServers } from './timeline-servers.js';
 import { postOfMessage } from './work.js';
 
 /**
@@ -42,6 +43,7 @@ export function createFeed(configuration: FeedConfiguration): Feed {
     /** Brings the schema up to date. */
     async start() {
       await context.store.start();
+      await startTimelineServers(context);
       unwatch ??= watchFanOuts(context, postOfMessage);
     },
 

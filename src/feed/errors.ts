@@ -42,6 +42,21 @@ export const feedErrors = {
     status: 500,
     meaning: 'The ranking hook threw, or did not answer a list of candidates.',
   },
+  'timelines-unavailable': {
+    status: 503,
+    meaning:
+      'The Redis that keeps the timelines cannot be reached; homes are read from the posts meanwhile, and the work is tried again.',
+  },
+  'timelines-in-doubt': {
+    status: 503,
+    meaning:
+      'The Redis that keeps the timelines has come back as another one; what it may have lost is written again first.',
+  },
+  'timelines-elsewhere': {
+    status: 500,
+    meaning:
+      'Another process of this feed keeps its timelines in another Redis; all must be given the same one.',
+  },
 } as const satisfies ErrorTable;
 
 export const feedError = errorFactory(feedErrors);

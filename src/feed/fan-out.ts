@@ -52,15 +52,21 @@ export async function fanOutBatch(
   input: { post: string; batch: number },
 ): Promise<void> {
   const { database, store } = context;
-  const written = await database.transaction((transaction) =>
-    store.writeBatch(transaction, { ...input, ...batchOptions(context) }),
-  );
+  const batch = { ...input, ...batchOptions(context) };
+  const written = store.apart
+    ? await store.writeBatch(database, batch)
+    : await database.transaction((transaction) => store.writeBatch(transaction, batch));
   report(context, written);
 }
 
 function batchOptions(context: FeedContext) {
   const { options } = context;
-  return { activeMs: options.activeMs, entries: options.fanOut !== 'pull', now: context.now() };
+  return {
+    activeMs: options.activeMs,
+    entries: options.fanOut !== 'pull',
+    timeline: options.timeline,
+    now: context.now(),
+  };
 }
 
 function report(

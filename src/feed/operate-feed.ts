@@ -52,16 +52,16 @@ export function operateMethods(
 }
 
 function vacuumStep({ database, store, options, now }: FeedContext, position: string) {
-  return database.transaction((transaction) =>
-    store.vacuumStep(transaction, {
-      position,
-      activeMs: options.activeMs,
-      deletedKeptMs: options.deletedKeptMs,
-      rankingKeptMs: options.ranking.keptMs,
-      rowsMax: options.stepRowsMax,
-      now: now(),
-    }),
-  );
+  const step = {
+    position,
+    activeMs: options.activeMs,
+    deletedKeptMs: options.deletedKeptMs,
+    rankingKeptMs: options.ranking.keptMs,
+    rowsMax: options.stepRowsMax,
+    now: now(),
+  };
+  if (store.apart) return store.vacuumStep(database, step);
+  return database.transaction((transaction) => store.vacuumStep(transaction, step));
 }
 
 /**

@@ -6,6 +6,7 @@ import type { Queryable } from '../database/index.js';
 import type { HomeItem } from './home.js';
 import type { FanOutLane, FanOutProgress, FeedStats, VerifyReport } from './operate.js';
 import type { AccountNumber, Now, ReaderState } from './store.js';
+import type { ListBounds } from './timeline-lists.js';
 
 /** Followers with numbers in (from, until]. */
 export interface FollowerRange {
@@ -49,12 +50,19 @@ export interface FanOutStore {
   /** All followers at once, and the end of the fan-out. */
   writeAll(
     on: Queryable,
-    input: { post: string; activeMs: number; entries: boolean; now: Now },
+    input: { post: string; activeMs: number; entries: boolean; timeline: ListBounds; now: Now },
   ): Promise<BatchWritten>;
   /** One stored range. Runs in a transaction. */
   writeBatch(
     on: Queryable,
-    input: { post: string; batch: number; activeMs: number; entries: boolean; now: Now },
+    input: {
+      post: string;
+      batch: number;
+      activeMs: number;
+      entries: boolean;
+      timeline: ListBounds;
+      now: Now;
+    },
   ): Promise<BatchWritten>;
   overdueFanOuts(
     on: Queryable,
@@ -76,7 +84,7 @@ export interface TimelineStore {
   /** The rest of a followee's posts down to the floor; the follow is pending no longer. Reader locked. */
   backfill(
     on: Queryable,
-    input: { reader: AccountNumber; author: AccountNumber; entriesMax: number },
+    input: { reader: AccountNumber; author: AccountNumber; entriesMax: number; activeMs: number; now: Now },
   ): Promise<number>;
   /** Entries of an author who is not followed any more. Reader locked. */
   forgetAuthor(on: Queryable, input: { reader: AccountNumber; author: AccountNumber }): Promise<number>;
@@ -90,7 +98,7 @@ export interface TimelineStore {
   /** Fills it; undefined when another build has begun since. Reader locked. */
   finishBuild(
     on: Queryable,
-    input: { reader: AccountNumber; token: string; entriesMax: number; now: Now },
+    input: { reader: AccountNumber; token: string; entriesMax: number; activeMs: number; now: Now },
   ): Promise<number | undefined>;
   /** Whether a read would use the timeline, and what stands in the way. */
   readerState(

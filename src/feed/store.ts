@@ -12,9 +12,11 @@ import type { Account, AuthorMode } from './account.js';
 import type { FanOutLane } from './operate.js';
 import type { Post } from './post.js';
 import type { FanOutStore, HomeStore, OperateStore, TimelineStore } from './store-timelines.js';
+import type { ApartTimelines } from './timeline-lists.js';
 import type { ParsedPost } from './validate.js';
 
 export type * from './store-timelines.js';
+export type * from './timeline-lists.js';
 
 /** An account inside the store: decimal digits. */
 export type AccountNumber = string;
@@ -207,4 +209,9 @@ export interface FeedStore
     HomeStore,
     OperateStore {
   readonly name: string;
+  /**
+   * Set: timelines are outside the database. Then `writeBatch`, `backfill`, `forgetAuthor`, `finishBuild`, `trimStep` and
+   * `vacuumStep` are called with no transaction open, and lock by themselves.
+   */
+  readonly apart?: ApartTimelines | undefined;
 }

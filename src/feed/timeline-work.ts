@@ -1,4 +1,5 @@
 /** Work on one reader's timeline: backfill after a follow, building it anew, tidying after an unfollow. */
+import type { Queryable } from '../database/index.js';
 import { activeReadMs, type FeedContext } from './context.js';
 import { rebuildMessage } from './work.js';
 
@@ -6,21 +7,31 @@ export async function backfill(
   context: FeedContext,
   entry: { reader: string; author: string },
 ): Promise<void> {
-  const { database, store, options, metrics } = context;
-  const written = await database.transaction(async (transaction) => {
-    await store.lockReaders(transaction, [entry.reader]);
-    return store.backfill(transaction, { ...entry, entriesMax: options.timeline.entriesMax });
-  });
+  const { store, options, metrics } = context;
+  const { activeMs, timeline } = options;
+  const written = await withTimeline(context, entry.reader, (on) =>
+    store.backfill(on, { ...entry, entriesMax: timeline.entriesMax, activeMs, now: context.now() }),
+  );
   if (written > 0) metrics.add('headgate_feed_timeline_writes_total', { cause: 'backfill' }, written);
 }
 
 export async function forgetAuthor(
-  { database, store }: FeedContext,
+  context: FeedContext,
   entry: { reader: string; author: string },
 ): Promise<void> {
-  await database.transaction(async (transaction) => {
-    await store.lockReaders(transaction, [entry.reader]);
-    await store.forgetAuthor(transaction, entry);
+  await withTimeline(context, entry.reader, (on) => context.store.forgetAuthor(on, entry));
+}
+
+/** In a transaction with the reader locked; timelines outside the database are written with none open. */
+async function withTimeline<T>(
+  { database, store }: FeedContext,
+  reader: string,
+  work: (on: Queryable) => Promise<T>,
+): Promise<T> {
+  if (store.apart) return work(database);
+  return database.transaction(async (transaction) => {
+    await store.lockReaders(transaction, [reader]);
+    return work(transaction);
   });
 }
 
@@ -45,11 +56,16 @@ export async function rebuild(context: FeedContext, reader: string): Promise<Reb
     return store.beginBuild(transaction, { reader, now: context.now() });
   });
   if (token === undefined) return reported(context, { kind: 'pulled', entries: 0 });
-  const entries = await database.transaction(async (transaction) => {
-    await store.lockReaders(transaction, [reader]);
-    const { entriesMax } = options.timeline;
-    return store.finishBuild(transaction, { reader, token, entriesMax, now: context.now() });
-  });
+  const { activeMs, timeline } = options;
+  const entries = await withTimeline(context, reader, (on) =>
+    store.finishBuild(on, {
+      reader,
+      token,
+      entriesMax: timeline.entriesMax,
+      activeMs,
+      now: context.now(),
+    }),
+  );
   if (entries === undefined) return reported(context, { kind: 'superseded', entries: 0 });
   metrics.add('headgate_feed_timeline_writes_total', { cause: 'rebuild' }, entries);
   return reported(context, { kind: 'rebuilt', entries });

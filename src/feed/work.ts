@@ -39,6 +39,13 @@ export function fanOutMessage(post: string, lane: FanOutLane): WorkMessage {
   return { queue: feedQueues[lane], message: { id: `fan-out:${post}`, payload: { ...work }, attemptsMax } };
 }
 
+/** After a server of timelines has come back as another one: the id of the first message is taken. */
+export function fanOutAgainMessage(post: string, lane: FanOutLane): WorkMessage {
+  const work: Work = { kind: 'fan-out', post };
+  const message = { id: `fan-out-again:${post}`, payload: { ...work }, attemptsMax, uniqueWhileLive: true };
+  return { queue: feedQueues[lane], message };
+}
+
 export function batchMessage(post: string, batch: number): WorkMessage {
   const work: Work = { kind: 'batch', post, batch };
   return {

@@ -10,6 +10,7 @@ import { createContext, type FeedConfiguration } from './configuration.js';
 import type { FeedContext } from './context.js';
 import { fanOut, fanOutBatch } from './fan-out.js';
 import { foldFollowers, reportLag, sweepFanOuts, sweepModes, trimSome } from './housekeeping.js';
+import { settleTimelineServers, startTimelineServers } from './timeline-servers.js';
 import { backfill, forgetAuthor, rebuildIfNeeded } from './timeline-work.js';
 import { feedQueues, parseWork } from './work.js';
 
@@ -38,6 +39,7 @@ export function createFeedWorker(
   return {
     async start() {
       await context.store.start();
+      await startTimelineServers(context);
       worker ??= createWorker({
         queue: context.queue,
         queues: [
@@ -155,6 +157,7 @@ class Housekeeper {
   async round({ all = true } = {}): Promise<void> {
     const context = this.#context;
     await foldFollowers(context);
+    await settleTimelineServers(context);
     await sweepFanOuts(context);
     if (all || this.#modes.isDue(context)) this.#modes.took(context, await sweepModes(context));
     if (all || this.#trim.isDue(context)) {

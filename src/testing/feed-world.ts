@@ -17,6 +17,7 @@ import {
 } from '../feed/index.js';
 import { createPostgresFeedStore } from '../feed/postgres/index.js';
 import { feedHandler } from '../feed/worker.js';
+import { tableTimelines, type TestTimelines } from './feed-timelines.js';
 import { createQueue, type LeasedMessage, type Queue, type QueueStore } from '../queue/index.js';
 
 /** A clock that stands still until a test moves it; every store is told its time. */
@@ -37,6 +38,7 @@ export class FeedClock implements Clock {
 }
 
 export interface FeedWorld {
+  readonly timelines: TestTimelines;
   readonly database: Database;
   readonly schema: string;
   readonly feed: Feed;
@@ -65,8 +67,10 @@ export async function openFeedWorld({
   queueStore,
   options,
   clock = new FeedClock(),
+  openTimelines = tableTimelines,
 }: {
   database: Database;
+  openTimelines?: ((database: Database, schema: string) => TestTimelines) | undefined;
   queueStore: (schema: string) => QueueStore;
   options?: FeedOptionsInput;
   clock?: FeedClock;
@@ -75,11 +79,12 @@ export async function openFeedWorld({
   const schema = `feed_${process.pid}_${worlds}`;
   const queue = createQueue({ store: queueStore(`queue_${process.pid}_${worlds}`), clock });
   await queue.start();
+  const timelines = openTimelines(database, schema);
   const configuration: FeedConfiguration = {
     database,
     queue,
     clock,
-    store: createPostgresFeedStore({ database, schema }),
+    store: createPostgresFeedStore({ database, schema, timelines: timelines.lists }),
     options: { threshold: { pullFrom: 20, pushBelow: 16 }, ...options },
   };
   const feed = createFeed(configuration);
@@ -90,6 +95,7 @@ export async function openFeedWorld({
   const all = Object.values(feedQueues);
 
   const world: FeedWorld = {
+    timelines,
     database,
     schema,
     feed,
@@ -142,6 +148,8 @@ export async function openFeedWorld({
       await feed.stop();
       await settled();
       await queue.stop();
+      await configuration.store.stop();
+      timelines.close();
     },
   };
   return world;

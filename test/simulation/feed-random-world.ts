@@ -263,7 +263,7 @@ export class RandomFeedWorld {
   }
 
   async #loseTimelines(): Promise<void> {
-    await this.#world.database.query(`truncate "${this.#world.schema}".timeline`);
+    await this.#world.timelines.loseAll();
   }
 
   async #rebuild(): Promise<void> {

@@ -40,12 +40,12 @@ type Told = [
   readAt: string,
 ];
 
-type PageRow = EntryRow & { told: string[] | null };
+export type PageRow = EntryRow & { told: string[] | null };
 
 const sources: readonly EntrySource[] = ['store', 'own', 'pushed', 'pulled', 'overdue', 'store'];
 
 // Posts looked at in one go before a reader of many is served followee by followee: some 3 ms.
-const scanMax = 4_000;
+export const scanMax = 4_000;
 
 export function homeOperations(schema: string): HomeStore {
   const page = `
@@ -70,28 +70,7 @@ export function homeOperations(schema: string): HomeStore {
   return {
     async homePage(on, { reader, position, older, limit, lagMaxMs, activeMs, now }) {
       const values = [reader, position, older, limit, lagMaxMs, activeMs, scanMax, now ?? null];
-      const { rows } = await on.query<PageRow>(page, values);
-      // The last row tells what was looked at.
-      const told = rows.pop()?.told;
-      if (!told) return undefined;
-      const items = rows.map(itemFromRow);
-      items.sort((a, b) => (a.position < b.position === older ? 1 : -1));
-      const [me, state, usable, floor, seenAt, pulledAuthors, candidates, rounds, exhausted, last, readAt] =
-        told as Told;
-      return {
-        items,
-        reader: me,
-        timeline: state,
-        usable: usable === 'true',
-        floor,
-        seenAt: Number(seenAt),
-        readAt: Number(readAt),
-        pulledAuthors: Number(pulledAuthors),
-        candidates: Number(candidates),
-        rounds: Number(rounds),
-        exhausted: exhausted === 'true',
-        lastPosition: last,
-      } satisfies HomePage;
+      return pageFromRows((await on.query<PageRow>(page, values)).rows, older);
     },
 
     async visibleEntries(on, { reader, positions }) {
@@ -113,6 +92,31 @@ export function homeOperations(schema: string): HomeStore {
       return rows[0]?.posts;
     },
   };
+}
+
+/** A page out of the rows of `home_page` or `home_page_apart`; undefined: there is no such reader. */
+export function pageFromRows(rows: PageRow[], older: boolean): HomePage | undefined {
+  // The last row tells what was looked at.
+  const told = rows.pop()?.told;
+  if (!told) return undefined;
+  const items = rows.map(itemFromRow);
+  items.sort((a, b) => (a.position < b.position === older ? 1 : -1));
+  const [me, state, usable, floor, seenAt, pulledAuthors, candidates, rounds, exhausted, last, readAt] =
+    told as Told;
+  return {
+    items,
+    reader: me,
+    timeline: state,
+    usable: usable === 'true',
+    floor,
+    seenAt: Number(seenAt),
+    readAt: Number(readAt),
+    pulledAuthors: Number(pulledAuthors),
+    candidates: Number(candidates),
+    rounds: Number(rounds),
+    exhausted: exhausted === 'true',
+    lastPosition: last,
+  } satisfies HomePage;
 }
 
 function itemFromRow(row: EntryRow): HomeItem & { readonly position: string } {

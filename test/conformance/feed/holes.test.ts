@@ -1,5 +1,6 @@
 /** Cases F01-F09: "there is something in the list" is never "the list is complete". */
 import { describe, expect, test } from 'vitest';
+import type { Queryable } from '../../../src/database/index.js';
 import { feedQueues } from '../../../src/feed/index.js';
 import { type FeedWorld, idsOf, walkNewer, walkOlder } from '../../../src/testing/feed-world.js';
 import { databases, useWorlds } from './worlds.js';
@@ -151,9 +152,7 @@ describe.each(databases)('holes on $name', (on) => {
     const ids = await publish(world, 'a', 100);
     await world.drain();
     const taken = ids.slice(40, 45);
-    await world.database.query(`delete from "${world.schema}".timeline where post = any($1::bigint[])`, [
-      taken,
-    ]);
+    await world.timelines.loseEntries(taken);
     expect(await world.feed.verify('r')).toMatchObject({ missing: taken, superfluous: [], timeline: 'live' });
     expect(await world.feed.verify('r')).toMatchObject({ missing: taken });
     await world.feed.rebuild('r');
@@ -213,10 +212,15 @@ describe.each(databases)('holes on $name', (on) => {
     });
     const during = await publish(world, 'a', 3);
     await world.drain(feedQueues.small);
-    await world.database.transaction(async (transaction) => {
-      await store.lockReaders(transaction, [reader]);
-      await store.finishBuild(transaction, { reader, token, entriesMax: 800, now: world.clock.now() });
-    });
+    const finish = (on: Queryable) =>
+      store.finishBuild(on, { reader, token, entriesMax: 800, activeMs: 30 * dayMs, now: world.clock.now() });
+    if (store.apart) await finish(world.database);
+    else {
+      await world.database.transaction(async (transaction) => {
+        await store.lockReaders(transaction, [reader]);
+        await finish(transaction);
+      });
+    }
     expect(await homeIds(world, 'r')).toEqual([...during, ...ids]);
     expect((await world.feed.home({ reader: 'r' })).sources.timeline).toBe('live');
     expect((await world.feed.verify('r')).missing).toEqual([]);
@@ -265,7 +269,7 @@ describe.each(databases)('holes on $name', (on) => {
     const before = await publish(world, 'a', 30);
     await world.drain();
     const waiting = await publish(world, 'a', 2);
-    await world.database.query(`truncate "${world.schema}".timeline`);
+    await world.timelines.loseAll();
     await world.drain(feedQueues.small);
     const after = await publish(world, 'a', 2);
     const all = [...after, ...waiting, ...before];

@@ -28,12 +28,7 @@ async function posts(world: FeedWorld, author: string, count: number): Promise<s
 
 const home = async (world: FeedWorld, limit = 100) => idsOf(await walkOlder(world.feed, 'r', limit));
 
-async function entries(world: FeedWorld): Promise<number> {
-  const { rows } = await world.database.query<{ count: string }>(
-    `select count(*) as count from "${world.schema}".timeline where post > 0`,
-  );
-  return Number(rows[0]?.count);
-}
+const entries = async (world: FeedWorld) => (await world.timelines.entries()).length;
 
 describe.each(databases)('visibility on $name', (on) => {
   const open = useWorlds(on);
@@ -169,7 +164,8 @@ describe.each(databases)('visibility on $name', (on) => {
     await world.drain();
     expect(await entries(world)).toBe(0);
     await world.feed.follow({ follower: 'r', followee: 'a' });
-    expect(await entries(world)).toBe(20);
+    // Outside the database the author is merged until the backfill has run.
+    expect(await entries(world)).toBe(on.timelines === 'table' ? 20 : 0);
     expect(await home(world)).toEqual(ids);
     await world.drain();
     expect(await entries(world)).toBe(60);

@@ -56,26 +56,19 @@ begin
   return answer;
 end $$;
 
--- One page as home_page gives it, for a timeline outside: `p_entries` are those of the list beyond the position, nearest
--- first, `p_more` says that the list goes on behind them. They count only if the server is trusted and the token is that
--- of the reader's build. Ends early, not exhausted, where the window ends.
+-- One page of a home whose timeline is outside: `p_entries` are those of the list beyond the position, nearest first,
+-- `p_more` says that the list goes on behind them. They count only if the server is trusted and the token is that of the
+-- reader's build. Ends early, not exhausted, where the window ends. The last row holds, in place of an entry, what was
+-- looked at: `told` is reader, state, usable, floor, seen at, merged authors, candidates, rounds, exhausted, last position,
+-- time of the read.
 create function {{schema}}.home_page_apart(
   p_account text, p_position bigint, p_older boolean, p_limit integer, p_now bigint, p_lag_ms bigint,
   p_active_ms bigint, p_scan_max integer,
   p_reader bigint, p_server text, p_token bigint, p_floor bigint, p_entries bigint[], p_more boolean)
 returns table (
-  entry {{schema}}.home_entry,
-  reader bigint,
-  timeline_state text,
-  timeline_usable boolean,
-  timeline_floor bigint,
-  seen_at bigint,
-  pulled_authors integer,
-  candidates integer,
-  rounds integer,
-  exhausted boolean,
-  last_position bigint,
-  read_at bigint)
+  "position" bigint, source integer, post bigint, author text, key text, body text, data text, visibility text,
+  repost_of bigint, created_at bigint, edited_at bigint, mode text, fan_out_done boolean, through text, reposted_by text,
+  reposted_id bigint, reposted_at bigint, told text[])
 language plpgsql stable
 set enable_seqscan = off
 set enable_hashjoin = off
@@ -84,10 +77,13 @@ set enable_bitmapscan = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
+#variable_conflict use_column
 declare
   me bigint;
-  floor_now bigint;
+  state text;
+  seen bigint;
   usable boolean;
+  floor_now bigint;
   merged bigint[] := '{}';
   mutes boolean;
   blocks boolean;
@@ -95,25 +91,24 @@ declare
   listed_more boolean;
   batch {{schema}}.home_candidates;
   at bigint := p_position;
-  count_now integer := p_limit + 1 + greatest(3, p_limit / 10);
+  count_now integer := p_limit + 1 + greatest(1, p_limit / 20);
   visible integer := 0;
-  seen integer := 0;
+  looked_at integer := 0;
   round integer := 0;
   changed integer;
   window_ended boolean := false;
   now_ms bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
 begin
   select a.number, r.state, r.seen_at,
-    a.number = p_reader and r.state = 'live' and r.token = p_token and r.seen_at > now_ms - p_active_ms
-      and exists (select 1 from {{schema}}.timeline_servers s where s.id = p_server and s.tokens_from <= p_token),
+    coalesce(a.number = p_reader and r.state = 'live' and r.token = p_token and r.seen_at > now_ms - p_active_ms
+      and exists (select 1 from {{schema}}.timeline_servers s where s.id = p_server and s.tokens_from <= p_token), false),
     exists (select 1 from {{schema}}.mutes m where m.muter = a.number),
     exists (select 1 from {{schema}}.blocks b where b.blocker = a.number)
       or exists (select 1 from {{schema}}.blocks b where b.blocked = a.number)
-  into me, timeline_state, seen_at, usable, mutes, blocks
+  into me, state, seen, usable, mutes, blocks
   from {{schema}}.accounts a join {{schema}}.readers r on r.account = a.number
   where a.id = p_account and a.erased_at is null;
   if me is null then return; end if;
-  usable := coalesce(usable, false);
   floor_now := case when usable then p_floor else 9223372036854775807 end;
   if usable then merged := {{schema}}.merged_authors(me, floor_now); end if;
   loop
@@ -143,27 +138,17 @@ begin
       batch := {{schema}}.merge_listed(batch, listed, listed_more, p_older, count_now);
     end if;
     exit when cardinality(batch.ids) = 0;
-    seen := seen + cardinality(batch.ids);
+    looked_at := looked_at + cardinality(batch.ids);
     at := batch.ids[cardinality(batch.ids)];
-    return query
-      select v::{{schema}}.home_entry, null::bigint, null::text, null::boolean, null::bigint, null::bigint, null::integer,
-        null::integer, null::integer, null::boolean, null::bigint, null::bigint
-      from {{schema}}.visible_entries(me, batch.ids, batch.sources, mutes, blocks) v;
+    return query select v.*, null::text[] from {{schema}}.visible_entries(me, batch.ids, batch.sources, mutes, blocks) v;
     get diagnostics changed = row_count;
     visible := visible + changed;
     exit when visible > p_limit or not batch.more or round >= 60;
     -- Much was hidden: look further at once.
     count_now := least(count_now * 4, 2000);
   end loop;
-  entry := null;
-  reader := me;
-  timeline_usable := usable;
-  timeline_floor := floor_now;
-  pulled_authors := cardinality(merged);
-  candidates := seen;
-  rounds := round;
-  exhausted := not window_ended and (cardinality(batch.ids) = 0 or not batch.more);
-  last_position := at;
-  read_at := now_ms;
-  return next;
+  return query select null::bigint, null::integer, null::bigint, null::text, null::text, null::text, null::text, null::text,
+    null::bigint, null::bigint, null::bigint, null::text, null::boolean, null::text, null::text, null::bigint, null::bigint,
+    array[me::text, state, usable::text, floor_now::text, seen::text, cardinality(merged)::text, looked_at::text,
+      round::text, (not window_ended and (cardinality(batch.ids) = 0 or not batch.more))::text, at::text, now_ms::text];
 end $$;

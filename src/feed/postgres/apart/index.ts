@@ -1,0 +1,2 @@
+export { useBuckets } from './buckets.js';
+export { apartOperations } from './operations.js';

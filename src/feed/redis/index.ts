@@ -1,0 +1,2 @@
+export type { RedisTimelinesOptions } from './options.js';
+export { createRedisTimelines } from './timelines.js';
