@@ -55,6 +55,8 @@ export interface Database extends Queryable {
    */
   listen(channel: string, handler: (payload: string) => void): Promise<() => Promise<void>>;
   durability(): Promise<DatabaseDurability>;
+  /** Throws `transaction-misuse` inside an open transaction of this database: for callers whose statement runs later. */
+  assertOutside?(method: string): void;
   /** Waits for running statements, then closes; later calls throw `database-closed`. May be called twice. */
   close(): Promise<void>;
 }

@@ -126,6 +126,10 @@ class EmbeddedDatabase implements PgliteDatabase {
     });
   }
 
+  assertOutside(method: string): void {
+    this.#guard.assertOutside(method);
+  }
+
   async query<R extends Row = Row>(text: string, values?: readonly unknown[]): Promise<QueryResult<R>> {
     this.#guard.assertOutside('query');
     return this.#exclusively(() => retryStalePlan(() => this.#thread.query<R>(text, values)));

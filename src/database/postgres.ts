@@ -115,6 +115,10 @@ class ServerDatabase implements Database {
     });
   }
 
+  assertOutside(method: string): void {
+    this.#guard.assertOutside(method);
+  }
+
   async query<R extends Row = Row>(text: string, values?: readonly unknown[]): Promise<QueryResult<R>> {
     this.#guard.assertOutside('query');
     return retryStalePlan(() => this.#pool.hold((session) => session.query<R>(text, values)));

@@ -6,6 +6,7 @@
 import type { Queryable } from '../database/index.js';
 import { randomToken, timeOrderedId } from '../ids.js';
 import type { NewMessage } from '../queue/index.js';
+import { Coalescer } from './coalesce.js';
 import { contentHash } from './content-hash.js';
 import { parseLine } from './destination.js';
 import { destinationOf, parseData, parseSendAt, parseTargets } from './door-request.js';
@@ -51,12 +52,19 @@ export interface SendOptions {
   readonly templates?: Templates | undefined;
 }
 
+/** Sends of one transaction; what comes meanwhile makes up the next one. */
+const togetherMax = 100;
+const togetherSideBySide = 2;
+/** How long a transaction of several waits for a key before each is tried alone; the usual wait is a few milliseconds. */
+const keyWait = "select set_config('lock_timeout', '50ms', true)";
+
 export class Door {
   readonly #settings: NotifySettings;
   readonly #kinds: Kinds;
   readonly #renderer: Renderer;
   readonly #unsubscribe: Unsubscribe | undefined;
   readonly #metrics;
+  readonly #together: Coalescer<Prepared, SendOutcome>;
 
   constructor(
     settings: NotifySettings,
@@ -67,6 +75,19 @@ export class Door {
     this.#renderer = parts.renderer;
     this.#unsubscribe = parts.unsubscribe;
     this.#metrics = settings.metrics(notifyMetrics);
+    const { database } = settings;
+    this.#together = new Coalescer<Prepared, SendOutcome>({
+      sizeMax: togetherMax,
+      sideBySide: togetherSideBySide,
+      keyOf: ({ notification: { user, kind, key } }) => JSON.stringify([user, kind, key]),
+      together: (prepared) =>
+        database.transaction(async (own) => {
+          // Somebody's open transaction may hold one of the keys: only who sends that key waits for it.
+          await own.query(keyWait);
+          return this.#write(own, prepared);
+        }),
+      alone: async (one) => (await database.transaction((own) => this.#write(own, [one])))[0] as SendOutcome,
+    });
   }
 
   /** Answers in the order of the requests; one that is refused throws, and nothing of the batch is written. */
@@ -75,9 +96,8 @@ export class Door {
     requests: readonly SendRequest[],
     options: SendOptions = {},
   ): Promise<SendOutcome[]> {
-    const { database } = this.#settings;
     const { transaction } = options;
-    const on = transaction ?? database;
+    const on = transaction ?? this.#settings.database;
     const { kind, policy } = await this.#kinds.get(on, kindName);
     const persons = await this.#persons(on, kind, policy, requests);
     const prepared: Prepared[] = [];
@@ -86,12 +106,23 @@ export class Door {
         await this.#prepare({ kindName, kind, policy, request, options, person: persons.get(request.user) }),
       );
     }
-    const outcomes =
-      transaction === undefined
-        ? await database.transaction((own) => this.#write(own, prepared))
-        : await this.#write(transaction, prepared);
+    const outcomes = await this.#accept(transaction, prepared);
     for (const outcome of outcomes) this.#count(kindName, outcome);
     return outcomes;
+  }
+
+  /** In the caller's transaction, or in one of ours: alone, or with what others send at the same moment. */
+  async #accept(
+    transaction: Queryable | undefined,
+    prepared: readonly Prepared[],
+  ): Promise<SendOutcome[]> {
+    if (transaction !== undefined) return this.#write(transaction, prepared);
+    const { database } = this.#settings;
+    const [only] = prepared;
+    if (only === undefined || prepared.length > 1)
+      return database.transaction((own) => this.#write(own, prepared));
+    database.assertOutside?.('transaction');
+    return [await this.#together.call(only)];
   }
 
   /** The message as a channel would show it. */

@@ -34,8 +34,8 @@ const steps: readonly [string, RegExp][] = [
   ['deliveries', /insert into "n_\w+"\.deliveries/],
   ['enqueue', /"q_\w+"\.enqueue\(/],
   ['dequeue', /"q_\w+"\.dequeue\(/],
-  ['claim', /held as materialized/],
-  ['settle', /ruled as materialized[\s\S]*late answer/],
+  ['claim', /"n_\w+"\.claim\(/],
+  ['settle', /"n_\w+"\.settle\(/],
   ['complete', /"q_\w+"\.(complete|settle_and_dequeue)\(/],
 ];
 

@@ -1,16 +1,15 @@
 /**
- * Takes a delivery for sending: of many that ask at once, one gets it. In the same statement everything is asked again
- * that may have changed since the door: deadline, preferences, retired destinations, paused campaigns.
+ * Takes deliveries for sending: of many that ask for the same one, one gets it. In the same statement everything is asked
+ * again that may have changed since the door: deadline, preferences, retired destinations, paused campaigns.
  */
-import type { Queryable } from '../../../database/index.js';
+import type { Database, Queryable } from '../../../database/index.js';
+import { Coalescer } from '../../coalesce.js';
 import type { JsonObject, Channel, Content, DeliveryState } from '../../notification.js';
 import type { Priority } from '../../kinds.js';
-import type { Claim, Now } from '../../store.js';
-import { deadlineOf, pausedPollMs } from '../deadline-sql.js';
-import { isEnabled } from '../preference-sql.js';
-import { nowSql } from '../time.js';
+import type { Claim, DeliverStore } from '../../store.js';
 
 interface ClaimRow extends Record<string, unknown> {
+  readonly id: string;
   readonly verdict: 'claimed' | 'later' | 'expired' | 'suppressed' | 'ended';
   readonly state: DeliveryState;
   readonly notification: string;
@@ -34,97 +33,45 @@ interface ClaimRow extends Record<string, unknown> {
   readonly pinned: string | null;
 }
 
-export interface ClaimInput {
-  readonly id: string;
-  readonly provider: string;
-  readonly alternative: string | undefined;
-  readonly timeoutMs: number;
-  readonly marginMs: number;
-  readonly now: Now;
-}
+type ClaimInput = Parameters<DeliverStore['claim']>[1];
 
-export function claim(schema: string) {
-  const text = `
-    with clock as materialized (select ${nowSql('$5')} as now),
-    held as materialized (
-      select d.id, d.notification, d.user_id, d.kind, d.channel, d.address, d.details, d.content, d.state, d.attempt,
-        d.attempts, d.pinned, d.run_after, d.sending_until, ${deadlineOf(schema)} as expires_at,
-        d.created_at, d.campaign, k.priority, k.required,
-        k.secret, u.time_zone, u.quiet_from, u.quiet_until,
-        case
-          -- What the first one has just declined goes to the other one, and then back.
-          when d.pinned is null and d.declines % 2 = 1 and d.provider = $2 then coalesce($6, $2)
-          when d.pinned is null then $2
-          when not k.change_provider then d.pinned
-          when d.pinned = $2 then coalesce($6, $2)
-          else $2 end as chosen,
-        clock.now
-      from ${schema}.deliveries d join ${schema}.kinds k on k.name = d.kind
-      left join ${schema}.users u on u.user_id = d.user_id cross join clock
-      where d.id = $1 for update of d),
-    asked as materialized (
-      select h.*, case
-          when h.state <> 'waiting' or h.run_after > h.now then null
-          when h.content is null then 'no content'
-          when exists (select 1 from ${schema}.campaigns c where c.id = h.campaign and c.state = 'canceled')
-            then 'campaign canceled'
-          when not h.required and not ${isEnabled(schema, 'h')} then 'switched off by the user'
-          else (
-            select 'destination retired: ' || r.reason from ${schema}.retired r
-            where r.channel = h.channel and r.address = h.address and not exists (
-              select 1 from ${schema}.destinations x where x.user_id = h.user_id and x.channel = h.channel
-                and x.address = h.address and x.registered_at > r.at)) end as against
-      from held h),
-    reasoned as materialized (
-      select a.*, case when a.state = 'waiting' and a.expires_at <= a.now then 'deadline passed' else a.against end as reason,
-        case
-          when a.state not in ('waiting', 'sending') then 'ended'
-          when a.state = 'sending' then 'later'
-          when a.expires_at <= a.now then 'expired'
-          when a.run_after > a.now then 'later'
-          when a.against is not null then 'suppressed'
-          when exists (select 1 from ${schema}.campaigns c where c.id = a.campaign and c.state = 'paused') then 'later'
-          else 'claimed' end as verdict
-      from asked a),
-    moved as (
-      update ${schema}.deliveries d set
-        state = case r.verdict when 'claimed' then 'sending' else r.verdict end,
-        reason = r.reason,
-        provider = case r.verdict when 'claimed' then r.chosen else d.provider end,
-        attempt = d.attempt + (r.verdict = 'claimed')::integer,
-        attempts = d.attempts + (r.verdict = 'claimed')::integer,
-        claimed_at = r.now,
-        sending_until = case r.verdict when 'claimed' then r.now + least($3::bigint, r.expires_at - r.now) + $4::bigint end,
-        sweep_at = r.now + least($3::bigint, r.expires_at - r.now) + $4::bigint,
-        finished_at = case r.verdict when 'claimed' then null else r.now end,
-        content = case when r.verdict <> 'claimed' and r.secret then null else d.content end
-      from reasoned r where d.id = r.id and r.verdict in ('claimed', 'expired', 'suppressed')),
-    erased as (
-      update ${schema}.notifications n set salt = null from reasoned r
-      where n.id = r.notification and r.secret and r.verdict in ('expired', 'suppressed')),
-    noted as (
-      insert into ${schema}.history (delivery, at, event, attempt, provider, detail)
-      select r.id, r.now, case r.verdict when 'claimed' then 'sending' else r.verdict end,
-        r.attempt + (r.verdict = 'claimed')::integer, case r.verdict when 'claimed' then r.chosen end, r.reason
-      from reasoned r where r.verdict in ('claimed', 'expired', 'suppressed'))
-    select r.verdict, r.state, r.notification, r.user_id, r.kind, r.channel, r.address, r.details, r.content, r.priority,
-      r.attempt, r.attempts, r.created_at, r.chosen, r.pinned, r.time_zone,
-      r.quiet_from, r.quiet_until, r.expires_at - r.now as time_left_ms, r.now - r.run_after as waited_ms,
-      case r.state when 'sending' then r.sending_until - r.now
-        else case when r.run_after > r.now then r.run_after - r.now else ${pausedPollMs} end end as later_ms
-    from reasoned r`;
+/** Deliveries of one statement; what is asked for meanwhile makes up the next one. */
+const sizeMax = 100;
+const sideBySide = 2;
 
-  return async (on: Queryable, input: ClaimInput): Promise<Claim> => {
+/** Those that are asked for at the same time are taken in one statement. */
+export function claim(schema: string, database: Database): DeliverStore['claim'] {
+  const text = `select * from ${schema}.claim($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint, $6::boolean, $7::bigint)`;
+
+  const run = async (on: Queryable, inputs: readonly ClaimInput[], wait: boolean) => {
+    const [first] = inputs as readonly [ClaimInput];
     const { rows } = await on.query<ClaimRow>(text, [
-      input.id,
-      input.provider,
-      input.timeoutMs,
-      input.marginMs,
-      input.now ?? null,
-      input.alternative ?? null,
+      inputs.map(({ id }) => id),
+      inputs.map(({ provider }) => provider),
+      inputs.map(({ alternative }) => alternative ?? null),
+      inputs.map(({ timeoutMs }) => timeoutMs),
+      first.marginMs,
+      wait,
+      first.now ?? null,
     ]);
-    return claimOf(input.id, rows[0]);
+    return new Map(rows.map((row) => [row.id, row]));
   };
+  const alone = async (on: Queryable, input: ClaimInput): Promise<Claim> =>
+    claimOf(input.id, (await run(on, [input], true)).get(input.id));
+
+  const together = new Coalescer<ClaimInput, Claim>({
+    sizeMax,
+    sideBySide,
+    keyOf: ({ id }) => id,
+    groupOf: ({ marginMs, now }) => `${marginMs} ${now}`,
+    async together(inputs) {
+      const rows = await run(database, inputs, false);
+      // Without a row it is unknown, or somebody holds it: asking alone tells.
+      return inputs.map(({ id }) => (rows.has(id) ? claimOf(id, rows.get(id)) : undefined));
+    },
+    alone: (input) => alone(database, input),
+  });
+  return (on, input) => (on === database ? together.call(input) : alone(on, input));
 }
 
 function claimOf(id: string, row: ClaimRow | undefined): Claim {

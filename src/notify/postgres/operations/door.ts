@@ -92,7 +92,7 @@ function insertDeliveries(schema: string): DoorStore['insertDeliveries'] {
       select v.id, v.notification, v.user_id, v.kind, v.channel, v.route, v.address, v.details, v.content, v.campaign,
         case when v.suppressed is null then 'waiting' else 'suppressed' end, v.suppressed, ${runAfter},
         ${runAfter} + v.deadline_ms, clock.now, case when v.suppressed is not null then clock.now end,
-        ${sweepAt({ runAfter, expiresAt: `(${runAfter} + v.deadline_ms)`, sweepMs: '$12' })}
+        ${sweepAt(schema, { runAfter, expiresAt: `(${runAfter} + v.deadline_ms)`, sweepMs: '$12' })}
       from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
           $9::text[], $10::bigint[], $11::bigint[], $14::text[], $15::text[])
         as v (id, notification, user_id, kind, channel, address, details, content, campaign, run_after, deadline_ms, suppressed, route)

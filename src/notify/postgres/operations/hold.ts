@@ -23,7 +23,7 @@ export function hold(schema: string) {
         run_after = coalesce($4::bigint, clock.now),
         expires_at = d.expires_at + greatest(0, coalesce($4::bigint, 0) - clock.now),
         sending_until = null,
-        sweep_at = ${sweepAt({
+        sweep_at = ${sweepAt(schema, {
           runAfter: 'coalesce($4::bigint, clock.now)',
           expiresAt: '(d.expires_at + greatest(0, coalesce($4::bigint, 0) - clock.now))',
           sweepMs: '$5',

@@ -22,7 +22,7 @@ interface SweptRow extends Record<string, unknown> {
 }
 
 export function settleLost(schema: string) {
-  const retryAt = retryAtAfterAmbiguous({ jitter: '$2::double precision', retryAfterMs: 'null::bigint' });
+  const retryAt = retryAtAfterAmbiguous(schema, '$2::double precision');
   const text = `
     with clock as materialized (select ${nowSql('$4')} as now),
     r as materialized (
@@ -33,18 +33,18 @@ export function settleLost(schema: string) {
       where d.state = 'sending' and d.sweep_at <= clock.now
       order by d.sweep_at limit $1 for update of d skip locked),
     ruled as materialized (
-      select r.*, ${retryAt} as retry_at, ${stateAfterAmbiguous(retryAt)} as next from r),
+      select r.*, ${retryAt} as retry_at, ${stateAfterAmbiguous(schema, retryAt)} as next from r),
     moved as (
       update ${schema}.deliveries d set
         state = r.next,
-        reason = case r.next when 'waiting' then null else ${reasonAfterAmbiguous} end,
+        reason = case r.next when 'waiting' then null else ${reasonAfterAmbiguous(schema)} end,
         declines = 0,
         pinned = d.provider,
         run_after = case r.next when 'waiting' then r.retry_at else d.run_after end,
         sending_until = null,
         finished_at = case r.next when 'waiting' then null else r.now end,
         sweep_at = case r.next when 'waiting'
-          then ${sweepAt({ runAfter: 'r.retry_at', expiresAt: 'r.expires_at', sweepMs: '$3' })} else d.sweep_at end,
+          then ${sweepAt(schema, { runAfter: 'r.retry_at', expiresAt: 'r.expires_at', sweepMs: '$3' })} else d.sweep_at end,
         content = case when r.secret and r.next <> 'waiting' then null else d.content end
       from ruled r where d.id = r.id),
     erased as (
@@ -88,7 +88,7 @@ export function wakeOverdue(schema: string) {
         reason = case r.next when 'expired' then 'deadline passed' else d.reason end,
         finished_at = case r.next when 'expired' then r.now end,
         content = case when r.secret and r.next = 'expired' then null else d.content end,
-        sweep_at = ${sweepAt({ runAfter: 'greatest(r.run_after, r.now)', expiresAt: 'r.expires_at', sweepMs: 'greatest($2::bigint, r.now - r.created_at)' })}
+        sweep_at = ${sweepAt(schema, { runAfter: 'greatest(r.run_after, r.now)', expiresAt: 'r.expires_at', sweepMs: 'greatest($2::bigint, r.now - r.created_at)' })}
       from r where d.id = r.id),
     erased as (
       update ${schema}.notifications n set salt = null from r
