@@ -121,11 +121,11 @@ export interface ApartTimelines {
   /** Looks who holds the timelines, and lets go what they cannot lose any more. */
   checkServers(on: Queryable, input: { now: Now }): Promise<ServersState>;
   /**
-   * Trusts these servers from now on and no others. What was written lately is due again: answers the fan-outs; timelines
-   * filled in other ways are built anew. Runs in a transaction.
+   * Trusts these servers from now on and no others. What was written lately is due again: answers the fan-outs, which count as
+   * overdue at once; timelines filled in other ways are built anew. Runs in a transaction.
    */
   adoptServers(
     on: Queryable,
-    input: { servers: readonly ListServer[] },
+    input: { servers: readonly ListServer[]; lagMaxMs: number; now: Now },
   ): Promise<readonly { readonly post: string; readonly lane: FanOutLane }[]>;
 }

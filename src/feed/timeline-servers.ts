@@ -41,9 +41,10 @@ async function adopt(
   context: FeedContext,
   servers: Extract<ServersState, { kind: 'new' }>['servers'],
 ): Promise<void> {
-  const { database, store, log } = context;
+  const { database, store, log, options } = context;
   const again = await database.transaction(async (transaction) => {
-    const fanOuts = (await store.apart?.adoptServers(transaction, { servers })) ?? [];
+    const input = { servers, lagMaxMs: options.lagMaxMs, now: context.now() };
+    const fanOuts = (await store.apart?.adoptServers(transaction, input)) ?? [];
     const messages = fanOuts.map(({ post, lane }) => fanOutAgainMessage(post, lane));
     for (let from = 0; from < messages.length; from += enqueuedAtOnce)
       await context.enqueue(messages.slice(from, from + enqueuedAtOnce), transaction);

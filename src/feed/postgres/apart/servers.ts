@@ -101,8 +101,9 @@ function adoption(schema: string): ApartTimelines['adoptServers'] {
       where j.post is not null order by j.post),
     ranges as (delete from ${schema}.fan_out_batches b using lost where b.post = lost.post)
     insert into ${schema}.fan_outs as w (post, author, lane, published_at)
-    select post, author, lane, published_at from lost
-    on conflict (post) do update set batches = null
+    -- Overdue: merged at read until they are there again.
+    select post, author, lane, least(published_at, ${nowSql('$2')} - $1 - 1) from lost
+    on conflict (post) do update set batches = null, published_at = excluded.published_at
     returning w.post, w.lane`;
   const lockReaders = `
     select account from ${schema}.readers
@@ -110,12 +111,12 @@ function adoption(schema: string): ApartTimelines['adoptServers'] {
       and state in ('building', 'live')
     order by account for update`;
   const drop = `update ${schema}.readers set state = 'none', token = 0, floor = 0 where account = any($1::bigint[])`;
-  return async (on, { servers }) => {
+  return async (on, { servers, lagMaxMs, now }) => {
     const ids = servers.map(({ id }) => id);
     const { rows: before } = await on.query<{ tokens_from: string }>(replace, [ids]);
     const beats = servers.map((server) => server.beat);
     await on.query(trust, [ids, beats, before[0]?.tokens_from ?? '0']);
-    const { rows } = await on.query<{ post: string; lane: FanOutLane }>(pushAgain, []);
+    const { rows } = await on.query<{ post: string; lane: FanOutLane }>(pushAgain, [lagMaxMs, now ?? null]);
     const readers = (await on.query<{ account: string }>(lockReaders, [])).rows;
     if (readers.length > 0) await on.query(drop, [readers.map(({ account }) => account)]);
     return rows;
