@@ -13,7 +13,11 @@ local lengthMax = entriesMax + slack + 1
 
 local function trim(key)
   local marker = markerAt(key, -1)
-  if not marker then return end
+  if not marker then
+    -- A list of somebody else's, which nobody reads.
+    redis.call('DEL', key)
+    return
+  end
   marker.floor = redis.call('LINDEX', key, entriesMax)
   redis.call('LTRIM', key, 0, entriesMax - 1)
   redis.call('RPUSH', key, markerText(marker))
