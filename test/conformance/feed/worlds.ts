@@ -27,8 +27,19 @@ const withRedis = (timelines: TestStores['timelines']): TestStores[] => {
     : [];
 };
 
-export const databases = [...onTable, ...withRedis('redis')];
-export const clusters = withRedis('redis cluster');
+/** A file that runs the suite on a Cluster says so before it loads the suite. */
+export const onClusterVariable = 'HEADGATE_FEED_SUITE_ON_CLUSTER';
+export const databases =
+  process.env[onClusterVariable] === undefined
+    ? [...onTable, ...withRedis('redis')]
+    : withRedis('redis cluster');
+
+/** One Redis or Cluster for all tests of a file. */
+let shared: Promise<RedisServer | RedisCluster> | undefined;
+afterAll(async () => (await shared)?.stop());
+
+/** The Cluster of this file, if there is one. */
+export const sharedCluster = () => shared as Promise<RedisCluster> | undefined;
 
 /** Within a `describe`: one database for its tests, a new world whenever asked, all closed at the end. */
 export function useWorlds(on: TestStores) {
@@ -37,15 +48,14 @@ export function useWorlds(on: TestStores) {
   const open: FeedWorld[] = [];
   beforeAll(async () => {
     database = await on.open();
-    if (on.timelines === 'redis') redis = await startRedisServer();
-    if (on.timelines === 'redis cluster') redis = await startRedisCluster();
+    if (on.timelines === 'redis') redis = await (shared ??= startRedisServer());
+    if (on.timelines === 'redis cluster') redis = await (shared ??= startRedisCluster());
   });
   afterEach(async () => {
     for (const world of open.splice(0)) await world.close();
   });
   afterAll(async () => {
     await database.close();
-    await redis?.stop();
   });
   return async (options?: FeedOptionsInput, clock?: FeedClock): Promise<FeedWorld> => {
     const world = await openFeedWorld({
