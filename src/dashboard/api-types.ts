@@ -14,14 +14,45 @@ export interface QueueTotals {
   readonly enqueuedTotal: number;
   readonly completedTotal: number;
   readonly failedTotal: number;
+  /** Counted up to 100. */
+  readonly errored: number;
 }
 
 export interface FeedTotals {
   readonly postsTotal: number;
   readonly entriesWrittenTotal: number;
+  readonly fanOutEntriesTotal: number;
   readonly homeReadsTotal: number;
   readonly homeCompleteTotal: number;
+  readonly pulledAuthorsTotal: number;
+  readonly candidatesTotal: number;
+  readonly rebuildsTotal: number;
+  /** Age of the oldest post that has not reached all its followers. */
   readonly lagSeconds: { readonly small: number; readonly big: number };
+}
+
+/** Counted by the server's process since its start. */
+export interface NotifyTotals {
+  readonly kinds: number;
+  readonly acceptedTotal: number;
+  readonly duplicatesTotal: number;
+  readonly attempts: {
+    readonly sent: number;
+    readonly refused: number;
+    readonly notAccepted: number;
+    readonly ambiguous: number;
+  };
+  readonly finished: {
+    readonly sent: number;
+    readonly failed: number;
+    readonly expired: number;
+    readonly suppressed: number;
+    readonly ambiguous: number;
+  };
+  readonly knowingDuplicatesTotal: number;
+  readonly receiptsMatchedTotal: number;
+  readonly receiptsUnknownTotal: number;
+  readonly breakersOpen: number;
 }
 
 export interface Overview {
@@ -32,11 +63,13 @@ export interface Overview {
   /** Null while the server is starting. Totals count since the start of the process. */
   readonly queues: readonly QueueTotals[] | null;
   readonly feed: FeedTotals | null;
+  readonly notify: NotifyTotals | null;
 }
 
 export interface RunningOverview extends Overview {
   readonly queues: readonly QueueTotals[];
   readonly feed: FeedTotals;
+  readonly notify: NotifyTotals;
 }
 
 /** What `/ready` answers, with 200 and with 503 alike. */

@@ -40,6 +40,13 @@ export interface ApiRequest {
   readonly alsoAnswer?: number;
 }
 
+let onUnauthorized: () => void = () => {};
+
+/** Is called whenever the server wants a key that this page has not, or no longer. */
+export function whenUnauthorized(listener: () => void): void {
+  onUnauthorized = listener;
+}
+
 /** Calls the API. `Answer` is what the OpenAPI document of the server promises for this path. */
 export async function call<Answer>(path: string, request: ApiRequest = {}): Promise<Answer> {
   const init: RequestInit = { method: request.method ?? 'GET', headers: { accept: 'application/json' } };
@@ -59,7 +66,10 @@ export async function call<Answer>(path: string, request: ApiRequest = {}): Prom
     });
   }
   const text = await response.text();
-  if (!response.ok && response.status !== request.alsoAnswer) throw problemOf(response.status, text);
+  if (!response.ok && response.status !== request.alsoAnswer) {
+    if (response.status === 401) onUnauthorized();
+    throw problemOf(response.status, text);
+  }
   return (text === '' ? undefined : parseJson(text, response.status)) as Answer;
 }
 

@@ -4,11 +4,17 @@
  */
 import { useEffect, useRef } from 'preact/hooks';
 import { announcement } from './announce.js';
+import { DeliveriesPage } from './notify/deliveries-page.js';
+import { NotificationPage } from './notify/notification-page.js';
+import { NotifyPage } from './notify/notify-page.js';
+import { PricesPage } from './prices/prices-page.js';
+import { session, signOut } from './session.js';
+import { SignInPage } from './sign-in.js';
 import { FeedPage } from './feed/feed-page.js';
 import { HomePage } from './feed/home-page.js';
 import { formatSeconds } from './format.js';
 import { route } from './navigation.js';
-import { EmptyNotice } from './notice.js';
+import { EmptyNotice, LoadingNotice } from './notice.js';
 import { connection, overview, startup } from './overview/live-overview.js';
 import { OverviewPage } from './overview/overview-page.js';
 import { MessagePage } from './queues/message-page.js';
@@ -24,16 +30,19 @@ const sections: readonly {
   { label: 'Overview', to: { page: 'overview' }, pages: ['overview'] },
   { label: 'Queues', to: { page: 'queues' }, pages: ['queues', 'queue', 'message'] },
   { label: 'Feed', to: { page: 'feed' }, pages: ['feed', 'home'] },
+  { label: 'Notify', to: { page: 'notify' }, pages: ['notify', 'deliveries', 'notification'] },
+  { label: 'Prices', to: { page: 'prices' }, pages: ['prices'] },
 ];
 
 export function App() {
   const current = route.value;
   const main = useRef<HTMLElement>(null);
-  const place = placeOf(current);
+  const isSignedOut = session.value.kind === 'signed-out';
+  const place = isSignedOut ? 'sign-in' : placeOf(current);
   const isFirst = useRef(true);
 
   useEffect(() => {
-    document.title = `${titleOf(current)} · Headgate`;
+    document.title = `${isSignedOut ? 'Sign in' : titleOf(current)} · Headgate`;
     if (isFirst.current) {
       isFirst.current = false;
       return;
@@ -66,13 +75,25 @@ export function App() {
         <Connection />
       </header>
       <main id="content" ref={main} tabIndex={-1}>
-        <Page key={place} route={current} />
+        <Content place={place} route={current} />
       </main>
       <div class="visually-hidden" role="status" aria-live="polite">
         {announcement.value}
       </div>
     </>
   );
+}
+
+/** Nothing is asked of a server before it is known whether it wants a key. */
+function Content({ place, route: current }: { readonly place: string; readonly route: Route }) {
+  switch (session.value.kind) {
+    case 'unknown':
+      return <LoadingNotice what="who you are" />;
+    case 'signed-out':
+      return <SignInPage />;
+    case 'signed-in':
+      return <Page key={place} route={current} />;
+  }
 }
 
 function Page({ route: current }: { readonly route: Route }) {
@@ -89,6 +110,14 @@ function Page({ route: current }: { readonly route: Route }) {
       return <FeedPage />;
     case 'home':
       return <HomePage account={current.account} cursor={current.cursor} />;
+    case 'notify':
+      return <NotifyPage />;
+    case 'deliveries':
+      return <DeliveriesPage {...current} />;
+    case 'notification':
+      return <NotificationPage id={current.id} />;
+    case 'prices':
+      return <PricesPage />;
     case 'unknown':
       return (
         <>
@@ -117,6 +146,11 @@ function Connection() {
       <a class="muted" href="/docs">
         API
       </a>
+      {session.value.kind === 'signed-in' && session.value.required && (
+        <button type="button" onClick={() => void signOut()}>
+          Sign out
+        </button>
+      )}
     </div>
   );
 }
@@ -139,6 +173,8 @@ function placeOf(current: Route): string {
       return `message ${current.queue} ${current.id}`;
     case 'home':
       return `home ${current.account}`;
+    case 'notification':
+      return `notification ${current.id}`;
     default:
       return current.page;
   }
@@ -158,6 +194,14 @@ function titleOf(current: Route): string {
       return 'Feed';
     case 'home':
       return `Home of ${current.account}`;
+    case 'notify':
+      return 'Notify';
+    case 'deliveries':
+      return 'Deliveries';
+    case 'notification':
+      return `Notification ${current.id}`;
+    case 'prices':
+      return 'Prices';
     case 'unknown':
       return 'No such page';
   }

@@ -9,6 +9,8 @@ describe('an address of the dashboard', () => {
       const routes: Route[] = [
         { page: 'queue', queue: id, state: 'errored', where: { [id]: id, other: '' }, after: id },
         { page: 'message', queue: id, id },
+        { page: 'notification', id },
+        { page: 'deliveries', state: 'expired', kind: id, user: id, before: id },
         { page: 'home', account: id, cursor: undefined },
         { page: 'home', account: id, cursor: { direction: 'before', value: id } },
       ];

@@ -5,6 +5,17 @@
 export const messageStates = ['pending', 'running', 'invisible', 'errored', 'completed', 'canceled'] as const;
 export type MessageState = (typeof messageStates)[number];
 
+export const deliveryStates = [
+  'waiting',
+  'sending',
+  'sent',
+  'failed',
+  'expired',
+  'suppressed',
+  'ambiguous',
+] as const;
+export type DeliveryState = (typeof deliveryStates)[number];
+
 /** Where a page of home begins: `after` walks towards older posts, `before` towards newer ones. */
 export interface HomeCursor {
   readonly direction: 'after' | 'before';
@@ -23,6 +34,16 @@ export type Route =
     }
   | { readonly page: 'message'; readonly queue: string; readonly id: string }
   | { readonly page: 'feed' }
+  | { readonly page: 'notify' }
+  | {
+      readonly page: 'deliveries';
+      readonly state: DeliveryState | undefined;
+      readonly kind: string | undefined;
+      readonly user: string | undefined;
+      readonly before: string | undefined;
+    }
+  | { readonly page: 'notification'; readonly id: string }
+  | { readonly page: 'prices' }
   | { readonly page: 'home'; readonly account: string; readonly cursor: HomeCursor | undefined }
   | { readonly page: 'unknown'; readonly address: string };
 
@@ -45,6 +66,12 @@ export function parseRoute(hash: string): Route {
       ? { page: 'feed' }
       : { page: 'home', account: first, cursor: homeCursor(parameters) };
   }
+  if (section === 'notify' && third === undefined) {
+    if (first === undefined) return { page: 'notify' };
+    if (first === 'deliveries' && second === undefined) return deliveriesRoute(parameters);
+    if (first === 'notifications' && second !== undefined) return { page: 'notification', id: second };
+  }
+  if (section === 'prices' && first === undefined) return { page: 'prices' };
   return { page: 'unknown', address };
 }
 
@@ -70,6 +97,18 @@ export function formatRoute(route: Route): string {
       if (route.cursor !== undefined) parameters.set(route.cursor.direction, route.cursor.value);
       return `#/feed/${encode(route.account)}${withMark(parameters)}`;
     }
+    case 'notify':
+      return '#/notify';
+    case 'deliveries': {
+      const parameters = new URLSearchParams();
+      for (const name of ['state', 'kind', 'user', 'before'] as const)
+        if (route[name] !== undefined) parameters.set(name, route[name]);
+      return `#/notify/deliveries${withMark(parameters)}`;
+    }
+    case 'notification':
+      return `#/notify/notifications/${encode(route.id)}`;
+    case 'prices':
+      return '#/prices';
     case 'unknown':
       return `#${route.address}`;
   }
@@ -82,6 +121,17 @@ export function queueRoute(queue: string, parameters = new URLSearchParams()): R
   for (const [key, value] of parameters)
     if (key.startsWith('where.')) where[key.slice('where.'.length)] = value;
   return { page: 'queue', queue, state, where, after: parameters.get('after') ?? undefined };
+}
+
+/** The route of deliveries, from the newest on. */
+export function deliveriesRoute(parameters = new URLSearchParams()): Extract<Route, { page: 'deliveries' }> {
+  return {
+    page: 'deliveries',
+    state: deliveryStates.find((known) => known === parameters.get('state')),
+    kind: parameters.get('kind') ?? undefined,
+    user: parameters.get('user') ?? undefined,
+    before: parameters.get('before') ?? undefined,
+  };
 }
 
 function homeCursor(parameters: URLSearchParams): HomeCursor | undefined {

@@ -4,6 +4,8 @@
  */
 import { isHeadgateError } from '../errors.js';
 import type { FeedMetricName } from '../feed/index.js';
+import { createErroredCount } from './errored-count.js';
+import { readNotify, type NotifyOverview } from './overview-notify.js';
 import type { QueueMetric, WorkerMetric } from '../queue/index.js';
 import type { Prometheus } from './metrics.js';
 import type { ServerParts } from './parts.js';
@@ -18,13 +20,24 @@ export interface QueueOverview {
   readonly enqueuedTotal: number;
   readonly completedTotal: number;
   readonly failedTotal: number;
+  /** Messages that have used up their attempts, counted up to 100 and at most every ten seconds. */
+  readonly errored: number;
 }
 
 export interface FeedOverview {
   readonly postsTotal: number;
   readonly entriesWrittenTotal: number;
+  /** Those of `entriesWrittenTotal` that posts caused; the others are of follows and rebuilds. */
+  readonly fanOutEntriesTotal: number;
   readonly homeReadsTotal: number;
   readonly homeCompleteTotal: number;
+  /** Authors merged at read, over all home reads. */
+  readonly pulledAuthorsTotal: number;
+  /** Posts looked at, over all home reads. */
+  readonly candidatesTotal: number;
+  /** Timelines built again. */
+  readonly rebuildsTotal: number;
+  /** Age of the oldest post that has not reached all its followers. */
   readonly lagSeconds: { readonly small: number; readonly big: number };
 }
 
@@ -42,6 +55,7 @@ export interface Overview {
   /** Null while the parts are starting. Totals count since the start of this process. */
   readonly queues: readonly QueueOverview[] | null;
   readonly feed: FeedOverview | null;
+  readonly notify: NotifyOverview | null;
 }
 
 const reuseMs = 500;
@@ -61,7 +75,10 @@ interface Settlement {
   readonly outcome: 'completed' | 'failed';
 }
 
-async function readQueues({ queue, prometheus }: ServerParts): Promise<QueueOverview[]> {
+async function readQueues(
+  { queue, prometheus }: ServerParts,
+  errored: (queue: string) => Promise<number>,
+): Promise<QueueOverview[]> {
   const sum = (name: QueueMetric, labels: Record<string, string>) => prometheus.sum(name, labels);
   const names = await queue().queues();
   return Promise.all(
@@ -79,6 +96,7 @@ async function readQueues({ queue, prometheus }: ServerParts): Promise<QueueOver
         enqueuedTotal: await sum('headgate_queue_enqueued_total', { queue: name, outcome: 'created' }),
         completedTotal: await settledTotal(prometheus, name, { operation: 'complete', outcome: 'completed' }),
         failedTotal: await settledTotal(prometheus, name, { operation: 'fail', outcome: 'failed' }),
+        errored: await errored(name),
       };
     }),
   );
@@ -89,8 +107,12 @@ async function readFeed({ prometheus }: ServerParts): Promise<FeedOverview> {
   return {
     postsTotal: await sum('headgate_feed_posts_total'),
     entriesWrittenTotal: await sum('headgate_feed_timeline_writes_total'),
+    fanOutEntriesTotal: await sum('headgate_feed_timeline_writes_total', { cause: 'fan-out' }),
     homeReadsTotal: await sum('headgate_feed_home_reads_total'),
     homeCompleteTotal: await sum('headgate_feed_home_reads_total', { complete: 'true' }),
+    pulledAuthorsTotal: await sum('headgate_feed_home_pulled_authors_total'),
+    candidatesTotal: await sum('headgate_feed_home_candidates_total'),
+    rebuildsTotal: await sum('headgate_feed_rebuilds_total'),
     lagSeconds: {
       small: await sum('headgate_feed_fan_out_lag_seconds', { lane: 'small' }),
       big: await sum('headgate_feed_fan_out_lag_seconds', { lane: 'big' }),
@@ -101,6 +123,7 @@ async function readFeed({ prometheus }: ServerParts): Promise<FeedOverview> {
 export function createOverview(parts: ServerParts): { read(): Promise<Overview> } {
   let latest: Promise<Overview> | undefined;
   let latestAtMs = 0;
+  const errored = createErroredCount(parts);
 
   const compute = async (): Promise<Overview> => {
     const { serving, ready, progress } = parts.readiness();
@@ -110,8 +133,9 @@ export function createOverview(parts: ServerParts): { read(): Promise<Overview> 
       uptimeMs: Math.round(process.uptime() * 1_000),
       durability: parts.durability(),
       demo: progress ? { loading: !ready, ...progress } : null,
-      queues: open ? await readQueues(parts) : null,
+      queues: open ? await readQueues(parts, errored) : null,
       feed: open ? await readFeed(parts) : null,
+      notify: open ? await readNotify(parts) : null,
     };
   };
 
@@ -139,5 +163,6 @@ function emptyOverview(parts: ServerParts): Overview {
     demo: null,
     queues: null,
     feed: null,
+    notify: null,
   };
 }

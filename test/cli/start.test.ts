@@ -65,6 +65,24 @@ describe('headgate start', () => {
     expect(await second.kill('SIGTERM')).toBe(0);
   });
 
+  it('sends notifications to its local counterpart, takes its receipts, and stops within five seconds', async () => {
+    const started = start('--accounts', '20', '--rate', '40');
+    const address = await started.ready();
+    const sent = async (kind: string) =>
+      (await call(address, 'GET', `/v1/ledger?kind=${kind}`)).body.sent > 0;
+    for (const kind of ['otp', 'order', 'promo', 'follow']) await until(`a ${kind}`, () => sent(kind));
+    await until('a receipt', async () => {
+      const { body } = await call(address, 'GET', '/v1/deliveries?kind=otp&state=sent&limit=200');
+      return body.deliveries.some(({ receipt }: { receipt: string }) => receipt === 'delivered');
+    });
+    const { accepted, ...parts } = (await call(address, 'GET', '/v1/ledger')).body as Record<string, number>;
+    expect(Object.values(parts).reduce((sum, count) => sum + count, 0)).toBe(accepted);
+    const stoppedAtMs = performance.now();
+    expect(await started.kill('SIGINT')).toBe(0);
+    // an exit code of 0 says that it did not run into the deadline of five seconds, which ends it with 1
+    expect(performance.now() - stoppedAtMs).toBeLessThan(30_000);
+  });
+
   it('refuses a second process on the folder, naming the folder and the first one', async () => {
     const first = start('--accounts', '10');
     const address = await first.ready();

@@ -3,7 +3,7 @@ import type { RunningOverview } from '../api-types.js';
 import { formatCount, formatRate, formatSeconds, formatShare } from '../format.js';
 import { samples } from './live-overview.js';
 import { oldestPendingSeconds, recentRate, type Pick } from './series.js';
-import { completed, entries, failed, homeReads, posts } from './totals.js';
+import { completed, entries, errored, failed, homeReads, notificationsSent, posts } from './totals.js';
 
 export function Figures({ now }: { readonly now: RunningOverview }) {
   const { feed, queues } = now;
@@ -33,13 +33,14 @@ export function Figures({ now }: { readonly now: RunningOverview }) {
             : `${formatShare(feed.homeCompleteTotal, feed.homeReadsTotal)} complete`
         }
       />
-      <Figure name="Fan-out lag" value={formatSeconds(lag)} note="publish to last follower" />
+      <Figure name="Oldest undelivered post" value={formatSeconds(lag)} note="publish to last follower" />
       <Figure
         name="Messages completed"
         value={perSecond(completed)}
         unit="/s"
-        note={`${formatCount(failed(now))} failed in all`}
+        note={`${formatCount(failed(now))} failed, ${erroredText(now)} errored`}
       />
+      <Figure name="Notifications sent" value={perSecond(notificationsSent)} unit="/s" note={sentNote(now)} />
       <Figure
         name="Oldest pending message"
         value={formatSeconds(oldestPendingSeconds(now))}
@@ -54,6 +55,17 @@ function entriesNote({ feed }: RunningOverview): string {
   return feed.postsTotal === 0
     ? 'written by fan-out'
     : `${formatRate(feed.entriesWrittenTotal / feed.postsTotal)} a post`;
+}
+
+/** Each queue is counted up to a hundred. */
+function erroredText(now: RunningOverview): string {
+  const isMore = now.queues.some((queue) => queue.errored >= 100);
+  return `${formatCount(errored(now))}${isMore ? ' or more' : ''}`;
+}
+
+function sentNote({ notify }: RunningOverview): string {
+  if (notify.kinds === 0) return 'no kind is defined';
+  return `${formatCount(notify.acceptedTotal)} accepted, ${formatCount(notify.attempts.ambiguous)} ambiguous calls`;
 }
 
 interface FigureProps {

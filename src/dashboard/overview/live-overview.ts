@@ -74,5 +74,5 @@ function takeSample(sample: Overview): void {
 }
 
 function isRunning(sample: Overview): sample is RunningOverview {
-  return sample.queues !== null && sample.feed !== null;
+  return sample.queues !== null && sample.feed !== null && sample.notify !== null;
 }

@@ -4,6 +4,7 @@ import { Charts } from './charts.js';
 import { Figures } from './figures.js';
 import { askOnce, overview, overviewProblem, samples, startup } from './live-overview.js';
 import { LoadingProgress } from './loading-progress.js';
+import { World } from './world.js';
 import { QueueTable } from './queue-table.js';
 
 export function OverviewPage() {
@@ -23,6 +24,7 @@ export function OverviewPage() {
           {now.demo?.loading === true && <LoadingProgress {...now.demo} title="The demo world is loading" />}
           <Figures now={now} />
           <Charts />
+          <World />
           <section aria-labelledby="overview-queues">
             <h2 id="overview-queues">Queues</h2>
             <QueueTable samples={samples.value} />

@@ -38,6 +38,9 @@ export function QueueTable({ samples }: { readonly samples: readonly RunningOver
             <th scope="col" class="number">
               Failed
             </th>
+            <th scope="col" class="number">
+              Errored
+            </th>
           </tr>
         </thead>
         <tbody>
@@ -57,6 +60,7 @@ export function QueueTable({ samples }: { readonly samples: readonly RunningOver
                 <td class="number">{formatSeconds(queue.lagSeconds)}</td>
                 <td class="number">{rate === undefined ? '—' : formatRate(rate)}</td>
                 <td class="number">{formatCount(queue.failedTotal)}</td>
+                <td class="number">{queue.errored >= 100 ? '100 or more' : formatCount(queue.errored)}</td>
               </tr>
             );
           })}

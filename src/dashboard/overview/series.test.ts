@@ -9,6 +9,7 @@ function sample(now: number, completedTotals: readonly number[], lagSeconds = 0)
     running: 0,
     enqueuedTotal: 0,
     failedTotal: 0,
+    errored: 0,
   };
   return {
     now,
@@ -24,9 +25,24 @@ function sample(now: number, completedTotals: readonly number[], lagSeconds = 0)
     feed: {
       postsTotal: 0,
       entriesWrittenTotal: 0,
+      fanOutEntriesTotal: 0,
       homeReadsTotal: 0,
       homeCompleteTotal: 0,
+      pulledAuthorsTotal: 0,
+      candidatesTotal: 0,
+      rebuildsTotal: 0,
       lagSeconds: { small: 0, big: 0 },
+    },
+    notify: {
+      kinds: 0,
+      acceptedTotal: 0,
+      duplicatesTotal: 0,
+      attempts: { sent: 0, refused: 0, notAccepted: 0, ambiguous: 0 },
+      finished: { sent: 0, failed: 0, expired: 0, suppressed: 0, ambiguous: 0 },
+      knowingDuplicatesTotal: 0,
+      receiptsMatchedTotal: 0,
+      receiptsUnknownTotal: 0,
+      breakersOpen: 0,
     },
   };
 }

@@ -1,0 +1,75 @@
+/** What the API answers about notifications, as far as the pages read it. Times are unix milliseconds of the server. */
+import type { DeliveryState } from '../route.js';
+
+export interface Kind {
+  readonly name: string;
+  readonly channels: readonly string[];
+  readonly digest: boolean;
+  readonly delivery: string;
+  readonly deadlineMs: number;
+  readonly priority: string;
+  readonly floor: number;
+  readonly required: boolean;
+  readonly secret: boolean;
+}
+
+export interface Provider {
+  readonly name: string;
+  readonly channel: string;
+  readonly open: boolean;
+  readonly reason?: string;
+}
+
+export const endStates = ['sent', 'failed', 'expired', 'suppressed', 'ambiguous'] as const;
+
+export interface Ledger {
+  readonly accepted: number;
+  readonly waiting: number;
+  readonly sent: number;
+  readonly failed: number;
+  readonly expired: number;
+  readonly suppressed: number;
+  readonly ambiguous: number;
+}
+
+export interface Delivery {
+  readonly id: string;
+  readonly notification: string;
+  readonly kind: string;
+  readonly user: string;
+  readonly channel: string;
+  readonly address: string;
+  readonly state: DeliveryState;
+  readonly reason?: string;
+  readonly attempts: number;
+  readonly provider?: string;
+  readonly messageId?: string;
+  readonly receipt: string;
+  readonly cost?: number;
+  readonly runAfter: number;
+  readonly expiresAt: number;
+  readonly createdAt: number;
+  readonly finishedAt?: number;
+}
+
+export interface DeliveryPage {
+  readonly deliveries: readonly Delivery[];
+  readonly next?: string;
+}
+
+export interface HistoryEntry {
+  readonly at: number;
+  readonly event: string;
+  readonly attempt?: number;
+  readonly provider?: string;
+  readonly detail?: string;
+}
+
+export interface Notification {
+  readonly id: string;
+  readonly user: string;
+  readonly kind: string;
+  readonly key: string;
+  readonly createdAt: number;
+  readonly deliveries: readonly (Delivery & { readonly history: readonly HistoryEntry[] })[];
+}
