@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import type { ApiClient } from './api-client.js';
 import {
   notifyConfigHelp,
+  feedTimelinesHelp,
   redisDurabilityHelp,
   redisUrlHelp,
   type Environment,
@@ -26,6 +27,7 @@ export function clientCommands(parent: Command, environment: Environment) {
       .option('--database-url <url>', 'open this PostgreSQL where no server runs (HEADGATE_DATABASE_URL)')
       .option('--redis-url <url>', redisUrlHelp)
       .option('--redis-durability <level>', redisDurabilityHelp)
+      .option('--feed-timelines <where>', feedTimelinesHelp)
       .option('--notify-config <file>', notifyConfigHelp)
       .option('--json', 'print JSON')
       .action((...given: unknown[]) => {

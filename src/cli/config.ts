@@ -14,6 +14,8 @@ export interface StoreConfig {
   readonly dataFolder: string;
   /** The Redis that carries the queue; undefined: the database carries it. */
   readonly redis?: RedisConfig | undefined;
+  /** The Redis, or nodes of the Cluster, that keeps the timelines; undefined: a table of the database. */
+  readonly feedTimelines?: readonly string[] | undefined;
 }
 
 const redisDurabilities = ['strict', 'everysec', 'none'] as const;
@@ -96,6 +98,7 @@ export function storeConfig(flags: Flags, environment: Environment): StoreConfig
     databaseUrl: url.text,
     dataFolder: resolve(folder.text ?? './.headgate'),
     redis: redisConfig(flags, environment),
+    feedTimelines: feedTimelines(flags, environment),
   };
 }
 
@@ -104,6 +107,8 @@ export const notifyConfigHelp =
 export const redisUrlHelp =
   'the Redis 7+ that carries the queue; several with commas: a Cluster (HEADGATE_REDIS_URL); without it the database does';
 export const redisDurabilityHelp = 'strict, everysec or none (HEADGATE_REDIS_DURABILITY; strict)';
+export const feedTimelinesHelp =
+  'where timelines are kept: table, redis (that of --redis-url), or a Redis by its URL (HEADGATE_FEED_TIMELINES; table)';
 
 function redisConfig(flags: Flags, environment: Environment): RedisConfig | undefined {
   const url = sourceOf('redis-url', flags['redisUrl'], 'HEADGATE_REDIS_URL', environment);
@@ -112,15 +117,27 @@ function redisConfig(flags: Flags, environment: Environment): RedisConfig | unde
     redisDurabilities,
     'strict',
   );
-  if (url.text === undefined) return undefined;
-  const urls = url.text.split(',').map((text) => text.trim());
+  return url.text === undefined ? undefined : { urls: redisUrls(url, url.text), durability };
+}
+
+function redisUrls({ name }: Source, given: string): string[] {
+  const urls = given.split(',').map((text) => text.trim());
   if (!urls.every((text) => /^rediss?:\/\//.test(text))) {
     // the value may hold a password
     const expected =
       'a URL that begins with redis:// or rediss://, or those of some nodes of a Cluster, with commas';
-    throw invalidInput(url.name, '(a URL)', expected);
+    throw invalidInput(name, '(a URL)', expected);
   }
-  return { urls, durability };
+  return urls;
+}
+
+function feedTimelines(flags: Flags, environment: Environment): readonly string[] | undefined {
+  const source = sourceOf('feed-timelines', flags['feedTimelines'], 'HEADGATE_FEED_TIMELINES', environment);
+  if (source.text === undefined || source.text === 'table') return undefined;
+  if (source.text !== 'redis') return redisUrls(source, source.text);
+  const redis = redisConfig(flags, environment);
+  if (!redis) throw invalidInput(source.name, source.text, 'table or a URL where no --redis-url is given');
+  return redis.urls;
 }
 
 export interface ClientConfig extends StoreConfig {

@@ -4,8 +4,9 @@
  * opened is closed when a later step fails.
  */
 import { openPglite, openPostgres, type Database } from '../database/index.js';
-import { createFeed, createFeedWorker, type Feed } from '../feed/index.js';
+import { createFeed, createFeedWorker, type Feed, type TimelineLists } from '../feed/index.js';
 import { createPostgresFeedStore } from '../feed/postgres/index.js';
+import { createRedisTimelines } from '../feed/redis/index.js';
 import { composeComponents, type Component } from '../lifecycle.js';
 import type { Log } from '../log.js';
 import type { MetricsBackend } from '../metrics.js';
@@ -94,16 +95,23 @@ function queueOnRedis(
   };
 }
 
+function timelinesOnRedis(urls: readonly string[], log: Log): TimelineLists {
+  const [url = '', ...more] = urls;
+  return createRedisTimelines(more.length === 0 ? { url, log } : { cluster: urls, log });
+}
+
 /** Opens everything that `config` names, with its schemas up to date; the workers are not started yet. */
 export async function wire(config: StoreConfig, options: WireOptions): Promise<Parts> {
   const { log, metrics } = options;
   const { database, publishAddress } = await openDatabase(config, log);
+  const timelines = config.feedTimelines && timelinesOnRedis(config.feedTimelines, log);
   try {
     const opened = config.redis
       ? queueOnRedis(config.redis, database, { log, metrics })
       : queueOnDatabase(database, { log, metrics });
     const { queue } = opened;
-    const feedConfiguration = { database, store: createPostgresFeedStore({ database }), queue, log, metrics };
+    const store = createPostgresFeedStore({ database, timelines });
+    const feedConfiguration = { database, store, queue, log, metrics };
     const feed = createFeed(feedConfiguration);
     const { notify, notifyPublicUrl, notifyWorkers } = wireNotify({
       database,
@@ -137,11 +145,13 @@ export async function wire(config: StoreConfig, options: WireOptions): Promise<P
           await workers.stop({ deadlineMs });
           await parts.stop({ deadlineMs });
         } finally {
+          await timelines?.stop();
           await database.close();
         }
       },
     };
   } catch (error) {
+    await timelines?.stop();
     await database.close();
     throw error;
   }

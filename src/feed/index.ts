@@ -17,6 +17,6 @@ export { feedMetrics, type FeedMetricName } from './metrics.js';
 export type * from './operate.js';
 export { feedDefaults, type FeedOptions, type FeedOptionsInput, type RankHomes } from './options.js';
 export type * from './post.js';
-export type { FeedStore } from './store.js';
+export type { FeedStore, TimelineLists } from './store.js';
 export { feedQueues } from './work.js';
 export { createFeedWorker, type FeedWorker, type FeedWorkerOptions } from './worker.js';

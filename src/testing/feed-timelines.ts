@@ -1,4 +1,5 @@
 /** The timelines of a feed under test, looked at and damaged behind the feed's back, wherever they are kept. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { Database } from '../database/index.js';
 import { createRedisTimelines } from '../feed/redis/index.js';
@@ -17,6 +18,8 @@ export interface TestTimelines {
   readers(): Promise<number>;
   loseAll(): Promise<void>;
   loseEntries(posts: readonly string[]): Promise<void>;
+  /** Notes what is there now; the answer brings it back, as a server does that has lost its last moments. Not in a table. */
+  remember(): Promise<() => Promise<void>>;
   /** An empty timeline for each account whose id is like this, without a build. */
   makeLive(like: string, nowMs: number): Promise<void>;
   close(): void;
@@ -41,6 +44,7 @@ export function tableTimelines(database: Database, schema: string): TestTimeline
     async loseEntries(posts) {
       await database.query(`delete from "${schema}".timeline where post = any($1::bigint[])`, [posts]);
     },
+    remember: () => Promise.reject(new Error('a table is never younger than its database')),
     async makeLive(like, nowMs) {
       await database.query(
         `with made as (
@@ -103,6 +107,22 @@ export function redisTimelines(
       for (const { client, key } of await all()) {
         for (const post of posts) await client.lrem(key, 0, post);
       }
+    },
+    async remember() {
+      const [client] = clients as [Redis];
+      const kept = new Map<string, Buffer>();
+      for (const key of await client.keys(`${prefix}:*`)) {
+        const dump = await client.dumpBuffer(key);
+        if (dump) kept.set(key, dump);
+      }
+      return async () => {
+        for (const key of await client.keys(`${prefix}:*`)) await client.del(key);
+        for (const [key, dump] of kept) await client.restore(key, 86_400_000, dump);
+        // It is another one now, and nobody is connected to it any more.
+        await client.call('DEBUG', 'CHANGE-REPL-ID');
+        await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+        while ((await lists.servers().catch(() => [])).length === 0) await delay(5);
+      };
     },
     async makeLive(like, nowMs) {
       const { rows } = await database.query<{ account: string; token: string }>(

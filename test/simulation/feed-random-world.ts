@@ -6,6 +6,8 @@ import { FeedOracle } from '../../src/testing/feed-oracle.js';
 import { type FeedWorld, idsOf, walkNewer, walkOlder } from '../../src/testing/feed-world.js';
 import type { LeasedMessage } from '../../src/queue/index.js';
 
+/** See test/conformance/feed/worlds.ts. */
+const onClusterVariable = 'HEADGATE_FEED_SUITE_ON_CLUSTER';
 const dayMs = 86_400_000;
 
 export class RandomFeedWorld {
@@ -14,6 +16,7 @@ export class RandomFeedWorld {
   readonly #random: () => number;
   readonly #accounts: string[] = [];
   readonly #held: LeasedMessage[] = [];
+  #rewind: (() => Promise<void>) | undefined;
   readonly #blocks = new Set<string>();
 
   constructor(world: FeedWorld, seed: number) {
@@ -75,6 +78,12 @@ export class RandomFeedWorld {
       [0.3, async () => this.#world.clock.advance(31 * dayMs)],
       [0.5, async () => this.#world.clock.advance(-5_000)],
       [1, () => this.#import()],
+      ...(this.#canRewind
+        ? ([
+            [1, () => this.#remember()],
+            [1, () => this.#comeBackYounger()],
+          ] as const)
+        : []),
     ];
     const total = actions.reduce((sum, [weight]) => sum + weight, 0);
     let at = this.#random() * total;
@@ -86,6 +95,7 @@ export class RandomFeedWorld {
 
   /** Everything has run, and what could not run is overdue. */
   async settle(): Promise<void> {
+    await this.#world.worker.keepHouse();
     for (const message of this.#held.splice(0)) await this.#world.work(message);
     await this.#world.drain();
     this.#world.clock.advance(10_000);
@@ -238,10 +248,18 @@ export class RandomFeedWorld {
     for (const message of messages) {
       if (this.#random() < 0.2) this.#held.push(message);
       else {
-        await this.#world.work(message);
-        if (this.#random() < 0.2) await this.#world.work(message);
+        await this.#workOn(message);
+        if (this.#random() < 0.2) await this.#workOn(message);
       }
     }
+  }
+
+  /** What was refused is tried again later. */
+  async #workOn(message: LeasedMessage): Promise<void> {
+    await this.#world.work(message).catch((error: Error) => {
+      expectDoubt(error);
+      this.#held.push(message);
+    });
   }
 
   async #takeAndHold(): Promise<void> {
@@ -249,7 +267,7 @@ export class RandomFeedWorld {
   }
 
   async #workHeld(): Promise<void> {
-    for (const message of this.#held.splice(0, 5)) await this.#world.work(message);
+    for (const message of this.#held.splice(0, 5)) await this.#workOn(message);
   }
 
   async #cancelFanOut(): Promise<void> {
@@ -266,8 +284,24 @@ export class RandomFeedWorld {
     await this.#world.timelines.loseAll();
   }
 
+  /** Only one server is rewound; what a Cluster loses is tested by itself. */
+  get #canRewind(): boolean {
+    return this.#world.timelines.lists !== undefined && process.env[onClusterVariable] === undefined;
+  }
+
+  async #remember(): Promise<void> {
+    this.#rewind = await this.#world.timelines.remember();
+  }
+
+  /** With the first look at the new server sooner or later. */
+  async #comeBackYounger(): Promise<void> {
+    await this.#rewind?.();
+    this.#rewind = undefined;
+    if (this.#random() < 0.5) await this.#world.worker.keepHouse();
+  }
+
   async #rebuild(): Promise<void> {
-    await this.feed.rebuild(this.#pick(this.#accounts) ?? '');
+    await this.feed.rebuild(this.#pick(this.#accounts) ?? '').catch(expectDoubt);
   }
 
   async #import(): Promise<void> {
@@ -275,6 +309,11 @@ export class RandomFeedWorld {
     await this.feed.importFollows(pairs);
     for (const [follower, followee] of pairs) this.oracle.follow(follower, followee);
   }
+}
+
+/** Nothing is written to a server that nobody has looked at. */
+function expectDoubt(error: Error): void {
+  expectCode(error, ['timelines-in-doubt']);
 }
 
 function expectCode(error: Error, codes: readonly string[]): void {

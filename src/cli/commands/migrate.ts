@@ -1,7 +1,14 @@
 /** `headgate migrate`: brings the schemas of a database up to date and tells which migrations that took. */
 import type { Command } from 'commander';
 import { noMetrics } from '../../metrics.js';
-import { storeConfig, type Environment, type Flags, redisDurabilityHelp, redisUrlHelp } from '../config.js';
+import {
+  storeConfig,
+  type Environment,
+  type Flags,
+  feedTimelinesHelp,
+  redisDurabilityHelp,
+  redisUrlHelp,
+} from '../config.js';
 import { createLog } from '../log.js';
 import { wire } from '../wire.js';
 
@@ -17,6 +24,7 @@ export function addMigrate(program: Command, environment: Environment): void {
     )
     .option('--redis-url <url>', redisUrlHelp)
     .option('--redis-durability <level>', redisDurabilityHelp)
+    .option('--feed-timelines <where>', feedTimelinesHelp)
     .option('--data <folder>', 'folder of the embedded database (HEADGATE_DATA; ./.headgate)')
     .action(async (flags: Flags) => {
       // opening a database brings it up to date; the log says which migrations that took

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import {
   notifyConfigHelp,
+  feedTimelinesHelp,
   redisDurabilityHelp,
   redisUrlHelp,
   serveConfig,
@@ -22,6 +23,7 @@ export function addServe(program: Command, environment: Environment): void {
     )
     .option('--redis-url <url>', redisUrlHelp)
     .option('--redis-durability <level>', redisDurabilityHelp)
+    .option('--feed-timelines <where>', feedTimelinesHelp)
     .option('--notify-config <file>', notifyConfigHelp)
     .option('--data <folder>', 'folder of the embedded database (HEADGATE_DATA; ./.headgate)')
     .option('--port <number>', 'port to listen on (HEADGATE_PORT; 4400; 0 takes a free one)')

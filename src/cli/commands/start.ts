@@ -7,6 +7,7 @@ import {
   type DemoConfig,
   type Environment,
   type Flags,
+  feedTimelinesHelp,
   redisDurabilityHelp,
   redisUrlHelp,
 } from '../config.js';
@@ -74,6 +75,7 @@ export function addStart(program: Command, environment: Environment): void {
     .option('--data <folder>', 'folder of the embedded database (HEADGATE_DATA; ./.headgate)')
     .option('--redis-url <url>', redisUrlHelp)
     .option('--redis-durability <level>', redisDurabilityHelp)
+    .option('--feed-timelines <where>', feedTimelinesHelp)
     .option('--notify-config <file>', `${notifyConfigHelp}; without one, kinds of a demo`)
     .option(
       '--follows <file>',

@@ -4,6 +4,7 @@ import { invalidInput } from '../../errors.js';
 import { noMetrics } from '../../metrics.js';
 import {
   notifyConfigHelp,
+  feedTimelinesHelp,
   redisDurabilityHelp,
   redisUrlHelp,
   serveConfig,
@@ -22,6 +23,7 @@ export function addWork(program: Command, environment: Environment): void {
     .option('--database-url <url>', 'the PostgreSQL that `headgate serve` uses (HEADGATE_DATABASE_URL)')
     .option('--redis-url <url>', redisUrlHelp)
     .option('--redis-durability <level>', redisDurabilityHelp)
+    .option('--feed-timelines <where>', feedTimelinesHelp)
     .option('--notify-config <file>', notifyConfigHelp)
     .option('--log-level <level>', 'debug, info, warn, error or silent (HEADGATE_LOG_LEVEL; warn)')
     .addHelpText('after', '\nExample:\n  headgate work --database-url postgres://localhost/app')

@@ -48,7 +48,8 @@ export function useWorlds(on: TestStores) {
   const open: FeedWorld[] = [];
   beforeAll(async () => {
     database = await on.open();
-    if (on.timelines === 'redis') redis = await (shared ??= startRedisServer());
+    if (on.timelines === 'redis')
+      redis = await (shared ??= startRedisServer({ settings: { 'enable-debug-command': 'local' } }));
     if (on.timelines === 'redis cluster') redis = await (shared ??= startRedisCluster());
   });
   afterEach(async () => {
