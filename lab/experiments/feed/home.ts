@@ -2,7 +2,6 @@
  * What a page of home costs: readers of 500 followees, none of them pulled and 10 to 500, against the bare query that
  * joins a timeline with its posts, same columns, same driver. The sides take turns.
  */
-import type { Database } from '../../../src/database/index.js';
 import type { Experiment, ExperimentContext, Figure, Report } from '../../experiment.js';
 import { median, percentile } from '../../statistics.js';
 import {
@@ -10,27 +9,27 @@ import {
   addFollows,
   addPosts,
   type Group,
+  type Lab,
   type LabFeed,
   makePulled,
   member,
-  schema,
   settleTables,
   timeOf,
-  withLabFeed,
+  withLab,
 } from './world.js';
 
 const followees = 500;
 const limit = 20;
-const bounds: readonly (readonly [k: number, most: number])[] = [
-  [0, 1.35],
-  [10, 2],
-  [50, 2],
-  [100, 4],
-  [500, 4],
-];
+/** Pulled authors whom the readers of the mixed world do not follow, and who must be told from those they do. */
+const strangers = 1_000;
+
+function mostOf(k: number): number {
+  if (k === 0) return 1.35;
+  return k <= 50 ? 2 : 4;
+}
 
 /** Every column of a home, those that only home can know as constants. */
-const bareQuery = `
+const bareQuery = (schema: string) => `
   select p.id as "position", 2 as source, p.id as post, a.id as author, p.key, p.body, p.data, p.visibility,
     p.repost_of, p.created_at, p.edited_at, p.mode, true as fan_out_done, a.id as through, null::text as reposted_by,
     null::bigint as reposted_id, null::bigint as reposted_at
@@ -39,6 +38,8 @@ const bareQuery = `
 
 interface Side {
   readonly k: number;
+  readonly label: string;
+  readonly lab: LabFeed;
   readonly readers: Group;
   readonly bare: number[];
   readonly home: number[];
@@ -46,41 +47,55 @@ interface Side {
 
 /** Readers who follow `k` pulled authors and 500 - k pushed ones. */
 async function prepare(lab: LabFeed, k: number, readersCount: number): Promise<Side> {
-  const { database, feed } = lab;
-  const readers = await addAccounts(database, `reader${k}`, readersCount);
-  const pushed = await addAccounts(database, `pushed${k}`, followees - k || 1);
-  await addFollows(database, readers, pushed);
-  await addPosts(database, pushed, { perAuthor: 4 });
+  const readers = await addAccounts(lab, `reader${k}`, readersCount);
+  const pushed = await addAccounts(lab, `pushed${k}`, followees - k || 1);
+  await addFollows(lab, readers, pushed);
+  await addPosts(lab, pushed, { perAuthor: 4 });
   if (k > 0) {
-    const pulled = await addAccounts(database, `pulled${k}`, k);
-    await makePulled(database, pulled);
-    await addFollows(database, readers, pulled);
-    await addPosts(database, pulled, { perAuthor: 4, mode: 'pull' });
+    const pulled = await addAccounts(lab, `pulled${k}`, k);
+    await makePulled(lab, pulled);
+    await addFollows(lab, readers, pulled);
+    await addPosts(lab, pulled, { perAuthor: 4, mode: 'pull' });
   }
-  for (let index = 0; index < readers.count; index += 1) await feed.rebuild(member(readers, index));
-  return { k, readers, bare: [], home: [] };
+  for (let index = 0; index < readers.count; index += 1) await lab.feed.rebuild(member(readers, index));
+  return { k, label: String(k), lab, readers, bare: [], home: [] };
 }
 
-async function bareMs(database: Database, { readers }: Side, turn: number): Promise<number> {
-  const reader = readers.first + (turn % readers.count);
-  return timeOf(() => database.query(bareQuery, [reader, limit]));
+async function prepareAll(lab: Lab, readersCount: number, tell: (line: string) => void): Promise<Side[]> {
+  tell('preparing: a world in which nobody is pulled');
+  const pushedOnly = await lab.open('pushed_only');
+  const sides = [{ ...(await prepare(pushedOnly, 0, readersCount)), label: '0, nobody is pulled' }];
+  const mixed = await lab.open('mixed');
+  await makePulled(mixed, await addAccounts(mixed, 'strangers', strangers));
+  for (const k of [0, 10, 50, 100, 500]) {
+    tell(`preparing: ${k} pull authors among ${followees}`);
+    sides.push(await prepare(mixed, k, readersCount));
+  }
+  for (const world of [pushedOnly, mixed]) await settleTables(world);
+  return sides;
+}
+
+/** The bare query reads the timeline of the readers without pull authors of the same world. */
+async function measure(
+  side: Side,
+  plain: Group,
+  turn: number,
+): Promise<readonly [bare: number, home: number]> {
+  const { database, schema, feed } = side.lab;
+  const at = turn % plain.count;
+  const bare = await timeOf(() => database.query(bareQuery(schema), [plain.first + at, limit]));
+  const reader = member(side.readers, at);
+  return [bare, await timeOf(() => feed.home({ reader, limit }))];
 }
 
 async function run({ quick, tell }: ExperimentContext): Promise<Report> {
-  return withLabFeed({ poolMax: 1 }, async (lab) => {
-    const { database, feed } = lab;
-    const sides: Side[] = [];
-    for (const [k] of bounds) {
-      tell(`preparing: ${k} pull authors among ${followees}`);
-      sides.push(await prepare(lab, k, quick ? 10 : 50));
-    }
-    await settleTables(database);
+  return withLab({ poolMax: 1 }, async (lab) => {
+    const sides = await prepareAll(lab, quick ? 10 : 50, tell);
     const turns = quick ? 400 : 2_000;
     for (let turn = -40; turn < turns; turn += 1) {
       for (const side of sides) {
-        const bare = await bareMs(database, sides[0]!, Math.abs(turn));
-        const reader = member(side.readers, Math.abs(turn) % side.readers.count);
-        const home = await timeOf(() => feed.home({ reader, limit }));
+        const plain = sides.find((other) => other.k === 0 && other.lab === side.lab)!.readers;
+        const [bare, home] = await measure(side, plain, Math.abs(turn));
         if (turn < 0) continue;
         side.bare.push(bare);
         side.home.push(home);
@@ -94,13 +109,13 @@ function report(sides: readonly Side[], durability: string): Report {
   const figures: Record<string, Figure> = {};
   const rows: Figure[][] = [];
   const misses: string[] = [];
-  for (const { k, bare, home } of sides) {
-    const most = bounds.find(([known]) => known === k)?.[1] ?? 0;
+  for (const { k, label, bare, home } of sides) {
+    const most = mostOf(k);
     const ratio = median(home) / median(bare);
-    rows.push([k, median(bare), median(home), percentile(home, 0.99), ratio, most]);
-    figures[`k ${k}: x bare`] = ratio;
-    figures[`k ${k}: home p50 ms`] = median(home);
-    if (ratio > most) misses.push(`k = ${k} takes ${ratio.toFixed(2)} x, to reach ${most} x`);
+    rows.push([label, median(bare), median(home), percentile(home, 0.99), ratio, most]);
+    figures[`k ${label}: x bare`] = ratio;
+    figures[`k ${label}: home p50 ms`] = median(home);
+    if (ratio > most) misses.push(`k = ${label} takes ${ratio.toFixed(2)} x, to reach ${most} x`);
   }
   return {
     tables: [
