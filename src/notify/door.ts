@@ -56,7 +56,7 @@ export interface SendOptions {
 const togetherMax = 100;
 const togetherSideBySide = 2;
 /** How long a transaction of several waits for a key before each is tried alone; the usual wait is a few milliseconds. */
-const keyWait = "select set_config('lock_timeout', '50ms', true)";
+const keyWaitMsMax = 50;
 
 export class Door {
   readonly #settings: NotifySettings;
@@ -81,11 +81,8 @@ export class Door {
       sideBySide: togetherSideBySide,
       keyOf: ({ notification: { user, kind, key } }) => JSON.stringify([user, kind, key]),
       together: (prepared) =>
-        database.transaction(async (own) => {
-          // Somebody's open transaction may hold one of the keys: only who sends that key waits for it.
-          await own.query(keyWait);
-          return this.#write(own, prepared);
-        }),
+        // Somebody's open transaction may hold one of the keys: only who sends that key waits for it.
+        database.transaction((own) => this.#write(own, prepared, keyWaitMsMax)),
       alone: async (one) => (await database.transaction((own) => this.#write(own, [one])))[0] as SendOutcome,
     });
   }
@@ -112,10 +109,7 @@ export class Door {
   }
 
   /** In the caller's transaction, or in one of ours: alone, or with what others send at the same moment. */
-  async #accept(
-    transaction: Queryable | undefined,
-    prepared: readonly Prepared[],
-  ): Promise<SendOutcome[]> {
+  async #accept(transaction: Queryable | undefined, prepared: readonly Prepared[]): Promise<SendOutcome[]> {
     if (transaction !== undefined) return this.#write(transaction, prepared);
     const { database } = this.#settings;
     const [only] = prepared;
@@ -248,21 +242,22 @@ export class Door {
     return end ?? sendAt;
   }
 
-  async #write(on: Queryable, prepared: readonly Prepared[]): Promise<SendOutcome[]> {
+  async #write(on: Queryable, prepared: readonly Prepared[], keyWaitMs?: number): Promise<SendOutcome[]> {
     const { store, clock, timings } = this.#settings;
     const now = clock.storeNow();
-    const notifications = prepared.map(({ notification }) => notification);
-    const createdAt = await store.insertNotifications(on, { notifications, now });
-    const accepted = prepared.filter((_, index) => createdAt[index] !== undefined);
-    const deliveries = accepted.flatMap((one) => one.deliveries);
-    if (deliveries.length > 0)
-      await store.insertDeliveries(on, { deliveries, sweepMs: timings.sweepMs, now });
+    const written = await store.accept(on, {
+      notifications: prepared.map(({ notification }) => notification),
+      deliveries: prepared.flatMap(({ deliveries }) => deliveries),
+      sweepMs: timings.sweepMs,
+      keyWaitMs,
+      now,
+    });
+    const isNew = ({ notification: { id } }: Prepared): boolean => written.has(id);
+    const accepted = prepared.filter(isNew);
     for (const { notification } of accepted) await this.#supersede(on, notification, now);
     await this.#enqueue(on, accepted, now ?? clock.now());
     const outcomes: SendOutcome[] = [];
-    for (const [index, one] of prepared.entries()) {
-      outcomes.push(createdAt[index] === undefined ? await this.#known(on, one) : acceptedOutcome(one));
-    }
+    for (const one of prepared) outcomes.push(isNew(one) ? acceptedOutcome(one) : await this.#known(on, one));
     return outcomes;
   }
 

@@ -69,19 +69,24 @@ export interface NewDelivery {
 }
 
 export interface DoorStore {
-  /** Of each, its creation time, or undefined when its key was known. Waits for a transaction that holds the key. */
-  insertNotifications(
+  /**
+   * Writes the notifications whose key is new, with their deliveries; answers their ids. Waits for a transaction that holds
+   * one of the keys, at most `keyWaitMs` where that is given: then it throws, and the transaction has failed.
+   */
+  accept(
     on: Queryable,
-    input: { notifications: readonly NewNotification[]; now: Now },
-  ): Promise<(number | undefined)[]>;
+    input: {
+      notifications: readonly NewNotification[];
+      deliveries: readonly NewDelivery[];
+      sweepMs: number;
+      keyWaitMs: number | undefined;
+      now: Now;
+    },
+  ): Promise<ReadonlySet<string>>;
   known(
     on: Queryable,
     input: { user: string; kind: string; key: string },
   ): Promise<KnownNotification | undefined>;
-  insertDeliveries(
-    on: Queryable,
-    input: { deliveries: readonly NewDelivery[]; sweepMs: number; now: Now },
-  ): Promise<void>;
 }
 
 /** What became of asking for a delivery in order to send it. */

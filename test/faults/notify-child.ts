@@ -30,8 +30,7 @@ function at(point: string): void {
 }
 
 const steps: readonly [string, RegExp][] = [
-  ['notification', /insert into "n_\w+"\.notifications/],
-  ['deliveries', /insert into "n_\w+"\.deliveries/],
+  ['accept', /insert into "n_\w+"\.notifications/],
   ['enqueue', /"q_\w+"\.enqueue\(/],
   ['dequeue', /"q_\w+"\.dequeue\(/],
   ['claim', /"n_\w+"\.claim\(/],

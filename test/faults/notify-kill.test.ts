@@ -15,9 +15,8 @@ import { addsUp, openWorld, quickKinds, until, type World } from '../notify/worl
 import type { ChildTask } from './notify-child.js';
 
 const points = [
-  'notification:before',
-  'notification:after',
-  'deliveries:after',
+  'accept:before',
+  'accept:after',
   'enqueue:after',
   'commit:before',
   'commit:after',

@@ -3,7 +3,7 @@
  * written with prepared statements by their ids; the queue holds a job with the delivery's id.
  */
 import { createRequire } from 'node:module';
-import pg from 'pg';
+import { Pool } from 'pg';
 import { renderOrder } from './render.js';
 import { Counterpart, measure, type SideTask } from './side.js';
 
@@ -37,7 +37,7 @@ const task = JSON.parse(process.argv[2] as string) as SideTask;
 const counterpart = new Counterpart();
 const { hostname, port } = new URL(task.redisUrl);
 const connection = { host: hostname, port: Number(port), maxRetriesPerRequest: null };
-const pool = new pg.Pool({ connectionString: task.databaseUrl, max: 10 });
+const pool = new Pool({ connectionString: task.databaseUrl, max: 10 });
 await pool.query(`
   create table notifications (id bigint generated always as identity primary key, user_id text not null, kind text not null,
     key text not null, created_at timestamptz not null default now(), unique (user_id, kind, key));

@@ -4,7 +4,7 @@
  */
 import type { Queryable } from '../../../database/index.js';
 import type { Channel, DeliveryState } from '../../notification.js';
-import type { DoorStore, KnownNotification, NewDelivery, NewNotification, Now } from '../../store.js';
+import type { DoorStore, KnownNotification, NewDelivery, NewNotification } from '../../store.js';
 import { sweepAt } from '../retry-rule.js';
 import { nowSql } from '../time.js';
 
@@ -20,42 +20,82 @@ interface KnownRow extends Record<string, unknown> {
 
 export function doorOperations(schema: string): DoorStore {
   return {
-    insertNotifications: insertNotifications(schema),
+    accept: accept(schema),
     known: known(schema),
-    insertDeliveries: insertDeliveries(schema),
   };
 }
 
-function insertNotifications(schema: string): DoorStore['insertNotifications'] {
-  // In the order of keys, so that two batches that share some cannot wait for each other in a circle.
+function accept(schema: string): DoorStore['accept'] {
+  const runAfter = 'greatest(coalesce(v.run_after, 0), clock.now)';
+  // Notifications in the order of keys, so that two batches that share some cannot wait for each other in a circle.
   const text = `
-    insert into ${schema}.notifications (id, user_id, kind, key, purpose, origin, salt, content_hash, created_at, kept_until)
-    select id, user_id, kind, key, purpose, origin, salt, hash, ${nowSql('$10')}, ${nowSql('$10')} + kept_ms
-    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[])
-      as n (id, user_id, kind, key, purpose, origin, salt, hash, kept_ms)
-    order by user_id, kind, key
-    on conflict (user_id, kind, key) do nothing
-    returning id, created_at`;
+    with clock as materialized (
+      select ${nowSql('$10')} as now,
+        case when $11::bigint is not null then set_config('lock_timeout', $11::text || 'ms', true) end as key_wait),
+    accepted as (
+      insert into ${schema}.notifications
+        (id, user_id, kind, key, purpose, origin, salt, content_hash, created_at, kept_until)
+      select id, user_id, kind, key, purpose, origin, salt, hash, clock.now, clock.now + kept_ms
+      from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[])
+        as n (id, user_id, kind, key, purpose, origin, salt, hash, kept_ms)
+      cross join clock order by user_id, kind, key
+      on conflict (user_id, kind, key) do nothing
+      returning id),
+    written as (
+      insert into ${schema}.deliveries
+        (id, notification, user_id, kind, channel, route, address, details, content, campaign, state, reason, run_after,
+         expires_at, created_at, finished_at, sweep_at)
+      select v.id, v.notification, v.user_id, v.kind, v.channel, v.route, v.address, v.details, v.content, v.campaign,
+        case when v.suppressed is null then 'waiting' else 'suppressed' end, v.suppressed, ${runAfter},
+        ${runAfter} + v.deadline_ms, clock.now, case when v.suppressed is not null then clock.now end,
+        ${sweepAt(schema, { runAfter, expiresAt: `(${runAfter} + v.deadline_ms)`, sweepMs: '$12' })}
+      from unnest($13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[],
+          $21::text[], $22::text[], $23::bigint[], $24::bigint[], $25::text[])
+        as v (id, notification, user_id, kind, channel, route, address, details, content, campaign, run_after, deadline_ms,
+          suppressed)
+      join accepted a on a.id = v.notification cross join clock
+      returning id, created_at, reason),
+    noted as (
+      insert into ${schema}.history (delivery, at, event, detail)
+      select id, created_at, case when reason is null then 'accepted' else 'suppressed' end, reason from written)
+    select id from accepted`;
 
   return async (
     on: Queryable,
-    { notifications, now }: { notifications: readonly NewNotification[]; now: Now },
+    { notifications, deliveries, sweepMs, keyWaitMs, now }: Parameters<DoorStore['accept']>[1],
   ) => {
-    const column = <T>(value: (notification: NewNotification) => T): T[] => notifications.map(value);
-    const { rows } = await on.query<{ id: string; created_at: string }>(text, [
-      column(({ id }) => id),
-      column(({ user }) => user),
-      column(({ kind }) => kind),
-      column(({ key }) => key),
-      column(({ purpose }) => purpose ?? null),
-      column(({ origin }) => origin),
-      column(({ salt }) => salt),
-      column(({ contentHash }) => contentHash),
-      column(({ keyKeptMs }) => keyKeptMs),
+    const ofNotifications = <T>(value: (notification: NewNotification) => T): T[] => notifications.map(value);
+    const ofDeliveries = <T>(value: (delivery: NewDelivery) => T): T[] => deliveries.map(value);
+    const { rows } = await on.query<{ id: string }>(text, [
+      ofNotifications(({ id }) => id),
+      ofNotifications(({ user }) => user),
+      ofNotifications(({ kind }) => kind),
+      ofNotifications(({ key }) => key),
+      ofNotifications(({ purpose }) => purpose ?? null),
+      ofNotifications(({ origin }) => origin),
+      ofNotifications(({ salt }) => salt),
+      ofNotifications(({ contentHash }) => contentHash),
+      ofNotifications(({ keyKeptMs }) => keyKeptMs),
       now ?? null,
+      keyWaitMs ?? null,
+      sweepMs,
+      ofDeliveries(({ id }) => id),
+      ofDeliveries(({ notification }) => notification),
+      ofDeliveries(({ user }) => user),
+      ofDeliveries(({ kind }) => kind),
+      ofDeliveries(({ destination }) => destination.channel),
+      ofDeliveries(({ route }) => route),
+      ofDeliveries(({ destination }) => destination.address),
+      ofDeliveries(({ destination: { details } }) =>
+        details === undefined ? null : JSON.stringify(details),
+      ),
+      ofDeliveries(({ content, suppressed }) => (suppressed === undefined ? JSON.stringify(content) : null)),
+      ofDeliveries(({ campaign }) => campaign ?? null),
+      ofDeliveries(({ runAfter: at }) => at ?? null),
+      ofDeliveries(({ deadlineMs }) => deadlineMs),
+      ofDeliveries(({ suppressed }) => suppressed ?? null),
     ]);
-    const created = new Map(rows.map(({ id, created_at }) => [id, Number(created_at)]));
-    return notifications.map(({ id }) => created.get(id));
+    return new Set(rows.map(({ id }) => id));
   };
 }
 
@@ -78,52 +118,5 @@ function known(schema: string): DoorStore['known'] {
         ),
       }
     );
-  };
-}
-
-function insertDeliveries(schema: string): DoorStore['insertDeliveries'] {
-  const runAfter = 'greatest(coalesce(v.run_after, 0), clock.now)';
-  const text = `
-    with clock as materialized (select ${nowSql('$13')} as now),
-    written as (
-      insert into ${schema}.deliveries
-        (id, notification, user_id, kind, channel, route, address, details, content, campaign, state, reason, run_after,
-         expires_at, created_at, finished_at, sweep_at)
-      select v.id, v.notification, v.user_id, v.kind, v.channel, v.route, v.address, v.details, v.content, v.campaign,
-        case when v.suppressed is null then 'waiting' else 'suppressed' end, v.suppressed, ${runAfter},
-        ${runAfter} + v.deadline_ms, clock.now, case when v.suppressed is not null then clock.now end,
-        ${sweepAt(schema, { runAfter, expiresAt: `(${runAfter} + v.deadline_ms)`, sweepMs: '$12' })}
-      from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-          $9::text[], $10::bigint[], $11::bigint[], $14::text[], $15::text[])
-        as v (id, notification, user_id, kind, channel, address, details, content, campaign, run_after, deadline_ms, suppressed, route)
-      cross join clock
-      returning id, created_at, reason)
-    insert into ${schema}.history (delivery, at, event, detail)
-    select id, created_at, case when reason is null then 'accepted' else 'suppressed' end, reason from written`;
-
-  return async (
-    on: Queryable,
-    { deliveries, sweepMs, now }: { deliveries: readonly NewDelivery[]; sweepMs: number; now: Now },
-  ) => {
-    const column = <T>(value: (delivery: NewDelivery) => T): T[] => deliveries.map(value);
-    await on.query(text, [
-      column(({ id }) => id),
-      column(({ notification }) => notification),
-      column(({ user }) => user),
-      column(({ kind }) => kind),
-      column(({ destination }) => destination.channel),
-      column(({ destination }) => destination.address),
-      column(({ destination }) =>
-        destination.details === undefined ? null : JSON.stringify(destination.details),
-      ),
-      column(({ content, suppressed }) => (suppressed === undefined ? JSON.stringify(content) : null)),
-      column(({ campaign }) => campaign ?? null),
-      column(({ runAfter: at }) => at ?? null),
-      column(({ deadlineMs }) => deadlineMs),
-      sweepMs,
-      now ?? null,
-      column(({ suppressed }) => suppressed ?? null),
-      column(({ route }) => route),
-    ]);
   };
 }
