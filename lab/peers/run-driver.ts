@@ -3,7 +3,8 @@
  * same engine. Our own side is compiled first: what is measured is what is published.
  */
 import { execFile } from 'node:child_process';
-import { cp, mkdir, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { cp, mkdir, readdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -12,8 +13,10 @@ const run = promisify(execFile);
 const folder = dirname(fileURLToPath(import.meta.url));
 const root = join(folder, '../..');
 const node = join(folder, 'node_modules/node/bin/node');
+/** Our own side, compiled; of this process alone, so that several may run beside each other. */
+const build = join(folder, `node_modules/.cache/headgate-${process.pid}`);
 
-export type PeerName = 'headgate' | 'graphile-worker' | 'pg-boss';
+export type PeerName = 'headgate' | 'graphile-worker' | 'pg-boss' | 'bullmq';
 export type Workload = 'burn-down' | 'bulk-enqueue' | 'one-at-a-time';
 
 export interface DriverRequest {
@@ -22,6 +25,8 @@ export interface DriverRequest {
   readonly messages: number;
   /** Handlers, or calls, side by side. */
   readonly slots: number;
+  /** What our own store asks of the server; the peers take it as it is. */
+  readonly durability: 'strict' | 'none';
   /** How long ended messages are kept: as each side does by default, or not at all. */
   readonly retention: 'default' | 'none';
 }
@@ -37,7 +42,7 @@ export interface DriverAnswer {
 
 export async function runDriver(peer: PeerName, request: DriverRequest): Promise<DriverAnswer> {
   const file = join(folder, `drivers/${peer}.js`);
-  const { stdout } = await run(node, [file, JSON.stringify(request)], {
+  const { stdout } = await run(node, [file, JSON.stringify({ ...request, build })], {
     maxBuffer: 16 * 2 ** 20,
     cwd: folder,
   });
@@ -56,18 +61,17 @@ export async function preparePeers(): Promise<string> {
   return stdout.trim();
 }
 
-/** Compiles the queue and the ground, with their SQL files, to where the driver looks for them. */
+/** Compiles the queue and the ground, with their SQL and Lua files; gone with this process. */
 async function compile(): Promise<void> {
-  const target = join(folder, 'node_modules/.cache/headgate');
-  await rm(target, { recursive: true, force: true });
-  await mkdir(target, { recursive: true });
-  await writeFile(join(target, 'package.json'), '{ "type": "module" }\n');
-  await run(join(root, 'node_modules/.bin/tsc'), ['-p', join(folder, 'tsconfig.json')]);
+  process.once('exit', () => rmSync(build, { recursive: true, force: true }));
+  await mkdir(build, { recursive: true });
+  await writeFile(join(build, 'package.json'), '{ "type": "module" }\n');
+  await run(join(root, 'node_modules/.bin/tsc'), ['-p', join(folder, 'tsconfig.json'), '--outDir', build]);
   const source = join(root, 'src');
   for (const entry of await readdir(source, { withFileTypes: true, recursive: true })) {
     if (!entry.isFile() || !/\.(sql|lua)$/.test(entry.name)) continue;
     const file = join(entry.parentPath, entry.name);
-    await cp(file, join(target, relative(source, file)));
+    await cp(file, join(build, relative(source, file)));
   }
-  await symlink(join(root, 'node_modules'), join(target, 'node_modules'));
+  await symlink(join(root, 'node_modules'), join(build, 'node_modules'));
 }

@@ -3,7 +3,9 @@ import type { Experiment } from '../../experiment.js';
 import { backlog } from './backlog.js';
 import { durability } from './durability.js';
 import { exclusive } from './exclusive.js';
+import { failover } from './failover.js';
 import { peers } from './peers.js';
+import { shards } from './shards.js';
 import { timestone } from './timestone.js';
 import { worker } from './worker.js';
 
@@ -11,7 +13,9 @@ export const queueExperiments: readonly Experiment[] = [
   timestone,
   exclusive,
   backlog,
+  shards,
   durability,
+  failover,
   peers,
   worker,
 ];

@@ -1,62 +1,13 @@
 /**
- * The queue's workloads on the postgres store beside graphile-worker and pg-boss: same server, same fsync, same Node
- * binary, one side at a time in turn, an exact count of deliveries. Judged by the ratios of the queue's targets.
+ * The queue's workloads beside the peers of the store (graphile-worker and pg-boss, or BullMQ): same server, same
+ * durability, same retention, same Node binary, one side at a time in turn, an exact count of deliveries. Judged by the
+ * ratios of the queue's targets.
  */
-import { startPostgresServer } from '../../../src/testing/index.js';
 import type { Experiment, ExperimentContext, Figure, Report } from '../../experiment.js';
-import { type DriverRequest, type PeerName, preparePeers, runDriver } from '../../peers/run-driver.js';
+import { preparePeers, runDriver } from '../../peers/run-driver.js';
 import { median } from '../../statistics.js';
-
-interface Side {
-  readonly label: string;
-  readonly peer: PeerName;
-  readonly retention: DriverRequest['retention'];
-}
-
-interface Comparison {
-  readonly name: string;
-  readonly request: Omit<DriverRequest, 'url' | 'retention'>;
-  readonly sides: readonly Side[];
-  /** By which factor the first side must be faster than each of these. */
-  readonly targets: Readonly<Partial<Record<PeerName, number>>>;
-}
-
-const ours: Side = { label: 'headgate', peer: 'headgate', retention: 'default' };
-const oursBare: Side = { label: 'headgate, retention 0', peer: 'headgate', retention: 'none' };
-const graphile: Side = { label: 'graphile-worker', peer: 'graphile-worker', retention: 'default' };
-const boss: Side = { label: 'pg-boss', peer: 'pg-boss', retention: 'default' };
-
-function comparisons(quick: boolean): Comparison[] {
-  const messages = quick ? 40_000 : 200_000;
-  const burnDown = { workload: 'burn-down', messages, slots: 100 } as const;
-  const awaited = { workload: 'one-at-a-time', messages: quick ? 1_000 : 10_000 } as const;
-  return [
-    {
-      name: 'burn-down, 100 slots',
-      request: burnDown,
-      sides: [ours, oursBare, graphile, boss],
-      targets: { 'graphile-worker': 2, 'pg-boss': 2.5 },
-    },
-    {
-      name: 'bulk enqueue',
-      request: { workload: 'bulk-enqueue', messages, slots: 1 },
-      sides: [ours, graphile, boss],
-      targets: { 'pg-boss': 2 },
-    },
-    {
-      name: 'one at a time',
-      request: { ...awaited, slots: 1 },
-      sides: [ours, boss],
-      targets: { 'pg-boss': 1.2 },
-    },
-    {
-      name: 'one at a time, 64 side by side',
-      request: { ...awaited, slots: 64 },
-      sides: [ours, boss],
-      targets: { 'pg-boss': 1.2 },
-    },
-  ];
-}
+import { type Arena, comparing, type Comparison, type Side } from './peers-comparisons.js';
+import { storeOf } from './queue-under-test.js';
 
 interface Measured {
   readonly side: Side;
@@ -65,58 +16,71 @@ interface Measured {
 
 async function compare(
   context: ExperimentContext,
-  comparison: Comparison,
-  createDatabase: () => Promise<string>,
+  arena: Arena,
+  { name, sides, request }: Comparison,
 ): Promise<Measured[]> {
   const rates = new Map<Side, number[]>();
   for (let round = 0; round < (context.quick ? 1 : 3); round += 1) {
-    for (const side of comparison.sides) {
-      const request = { ...comparison.request, retention: side.retention, url: await createDatabase() };
-      const answer = await runDriver(side.peer, request);
+    for (const side of sides) {
+      const url = await arena.freshUrl();
+      const { retention } = side;
+      const answer = await runDriver(side.peer, { ...request, retention, url, durability: arena.durability });
       if (answer.lost + answer.doubled > 0) {
         throw new Error(`${side.label}: ${answer.lost} messages lost, ${answer.doubled} handled twice`);
       }
       const perSecond = request.messages / answer.seconds;
-      context.tell(`${comparison.name}: ${side.label} ${Math.round(perSecond).toLocaleString('en')}/s`);
+      context.tell(`${arena.label}: ${name}: ${side.label} ${Math.round(perSecond).toLocaleString('en')}/s`);
       rates.set(side, [...(rates.get(side) ?? []), perSecond]);
     }
   }
-  return comparison.sides.map((side) => ({ side, perSecond: median(rates.get(side) ?? []) }));
+  return sides.map((side) => ({ side, perSecond: median(rates.get(side) ?? []) }));
+}
+
+interface Findings {
+  readonly figures: Record<string, Figure>;
+  readonly rows: Figure[][];
+  readonly misses: string[];
+}
+
+function judge(
+  findings: Findings,
+  arena: Arena,
+  comparison: Comparison,
+  measured: readonly Measured[],
+): void {
+  const mine = measured[0]!.perSecond;
+  const name = `${arena.label}: ${comparison.name}`;
+  for (const { side, perSecond } of measured) {
+    const target = comparison.targets[side.peer];
+    const ratio = mine / perSecond;
+    findings.figures[`${name}: ${side.label}`] = Math.round(perSecond);
+    findings.rows.push([name, side.label, Math.round(perSecond), ratio, target ?? null]);
+    if (target !== undefined && ratio < target)
+      findings.misses.push(`${name} is ${ratio.toFixed(2)} x ${side.label} (to reach: ${target} x)`);
+  }
 }
 
 async function run(context: ExperimentContext): Promise<Report> {
+  const { arenas, comparisons, reference } = comparing[storeOf(context)];
   const nodeVersion = await preparePeers();
-  const server = await startPostgresServer({ fsync: true });
-  const figures: Record<string, Figure> = { node: nodeVersion, postgres: server.majorVersion };
-  const rows: Figure[][] = [];
-  const misses: string[] = [];
-  try {
-    for (const comparison of comparisons(context.quick)) {
-      const measured = await compare(context, comparison, () => server.createDatabase());
-      const mine = measured[0]!.perSecond;
-      for (const { side, perSecond } of measured) {
-        const target = comparison.targets[side.peer];
-        const ratio = mine / perSecond;
-        figures[`${comparison.name}: ${side.label}`] = Math.round(perSecond);
-        rows.push([comparison.name, side.label, Math.round(perSecond), ratio, target ?? null]);
-        if (target !== undefined && ratio < target) {
-          misses.push(`${comparison.name} is ${ratio.toFixed(2)} x ${side.label} (to reach: ${target} x)`);
-        }
-      }
+  const findings: Findings = { figures: { node: nodeVersion }, rows: [], misses: [] };
+  const durabilities: string[] = [];
+  for (const open of arenas) {
+    const arena = await open();
+    durabilities.push(arena.label);
+    try {
+      for (const comparison of comparisons(context.quick))
+        judge(findings, arena, comparison, await compare(context, arena, comparison));
+    } finally {
+      await arena.stop();
     }
-  } finally {
-    await server.stop();
   }
+  const { figures, rows, misses } = findings;
   return {
     tables: [{ columns: ['workload', 'side', 'per second', 'ours / side', 'to reach'], rows }],
     figures,
-    reference: {
-      machine: 'two cores shared by server and workers, PostgreSQL 15, fsync on',
-      'graphile-worker 0.18 burn-down': 25_800,
-      'pg-boss 12 burn-down': 19_600,
-      'pg-boss 12 insert': 52_000,
-    },
-    durability: `fsync on, synchronous_commit on, for all sides; PostgreSQL ${server.majorVersion}, Node ${nodeVersion}`,
+    reference,
+    durability: `the same for all sides: ${durabilities.join('; ')}; Node ${nodeVersion}`,
     holds: misses.length === 0,
     verdict: misses.length === 0 ? 'every workload reaches its factor' : misses.join('; '),
   };
@@ -124,6 +88,7 @@ async function run(context: ExperimentContext): Promise<Report> {
 
 export const peers: Experiment = {
   name: 'peers',
-  shows: "the queue's workloads beside graphile-worker and pg-boss: same server, durability and Node binary",
+  shows:
+    "the queue's workloads beside graphile-worker and pg-boss, or BullMQ (--store redis): same server, durability and Node",
   run,
 };

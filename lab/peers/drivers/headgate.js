@@ -1,13 +1,9 @@
-/** Headgate as it is published: the postgres store, a worker with default options. */
-import { openPostgres } from '../node_modules/.cache/headgate/database/index.js';
-import { createQueue, createWorker } from '../node_modules/.cache/headgate/queue/index.js';
-import { createPostgresQueueStore } from '../node_modules/.cache/headgate/queue/postgres/index.js';
+/** Headgate as it is published: a worker with default options on either store. */
+import { openQueue } from './open-queue.js';
 import { finish, request, steps, Tally } from './tally.js';
 
-const { url, workload, messages, slots, retention } = request;
-const database = await openPostgres({ connectionString: url });
-const queue = createQueue({ store: createPostgresQueueStore({ database }) });
-await queue.start();
+const { workload, messages, slots, retention } = request;
+const { queue, createWorker, close } = await openQueue();
 const name = 'work';
 if (retention === 'none') {
   await queue.configure(name, { retentionMs: { completed: 0, canceled: 0, errored: 0 }, history: 'off' });
@@ -75,5 +71,5 @@ const answer = await { 'burn-down': burnDown, 'bulk-enqueue': bulkEnqueue, 'one-
   workload
 ]();
 await queue.stop();
-await database.close();
+await close();
 finish(answer);

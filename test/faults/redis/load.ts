@@ -34,6 +34,10 @@ export interface LoadOptions {
   readonly queue: string;
   readonly messages: number;
   readonly leaseMs: number;
+  /** Goes on beyond `messages` until it fires. */
+  readonly producing?: AbortSignal;
+  /** Ends when the queue is empty: what was acknowledged may have been lost. Default: when all of it has been completed. */
+  readonly untilEmpty?: boolean;
   /** Metadata of a message; default none. */
   readonly metadata?: (number: number) => Record<string, string>;
 }
@@ -87,13 +91,14 @@ export class Load {
   }
 
   async #produce(store: QueueStore, producer: number): Promise<void> {
-    const { messages, producers, queue, metadata = () => ({}) } = this.#options;
+    const { messages, producers, queue, producing, metadata = () => ({}) } = this.#options;
     const share = Math.floor(messages / producers.length);
-    for (let from = 0; from < share; from += batch) {
-      const ids = Array.from(
-        { length: Math.min(batch, share - from) },
-        (_, index) => `p${producer}-${from + index}`,
-      );
+    const goesOn = (): boolean => producing !== undefined && !producing.aborted;
+    for (let from = 0; from < share || goesOn(); from += batch) {
+      // Consumers have to come to an end of it.
+      if (from >= share) await delay(20);
+      const length = from >= share ? batch : Math.min(batch, share - from);
+      const ids = Array.from({ length }, (_, index) => `p${producer}-${from + index}`);
       const outcomes = await persist(this.history, () =>
         store.enqueue({
           queue,
@@ -108,8 +113,11 @@ export class Load {
   async #consume(store: QueueStore): Promise<void> {
     const { queue, leaseMs } = this.#options;
     const endsAtMs = performance.now() + timeoutMs;
-    while (!(this.#produced && this.#isDone())) {
-      if (performance.now() > endsAtMs) return;
+    while (!(this.#produced && (await this.#isDone(store)))) {
+      if (performance.now() > endsAtMs) {
+        if (this.#options.untilEmpty) throw new Error('the queue was not emptied in time');
+        return;
+      }
       const requestId = randomToken();
       const leases = await persist(this.history, () =>
         store.dequeue({ queue, count: 5, where: {}, leaseMs, requestId, worker: undefined, now: undefined }),
@@ -122,7 +130,12 @@ export class Load {
     }
   }
 
-  #isDone(): boolean {
+  async #isDone(store: QueueStore): Promise<boolean> {
+    if (this.#options.untilEmpty) {
+      const { queue } = this.#options;
+      const depth = await persist(this.history, () => store.depth({ queue, where: {}, now: undefined }));
+      return depth.invisible + depth.pending + depth.running === 0;
+    }
     for (const id of this.history.enqueued) if (!this.history.completed.has(id)) return false;
     return true;
   }
@@ -163,6 +176,44 @@ const message = (id: string, metadata: Record<string, string>) => ({
   uniqueWhileLive: false,
   trace: undefined,
 });
+
+export interface Losses {
+  /** Acknowledged, and never completed. */
+  readonly lost: number;
+  /** Completed under two tokens: the first completion was acknowledged and lost. */
+  readonly doneTwice: number;
+  /** Handed out to two holders under one token. */
+  readonly tokensTwice: number;
+}
+
+/** What a server without strict durability has lost. */
+export function countLosses({ enqueued, completed, leases }: LoadHistory): Losses {
+  const names = leases.map(({ id, leaseToken }) => `${id} ${leaseToken}`);
+  return {
+    lost: [...enqueued].filter((id) => !completed.has(id)).length,
+    doneTwice: [...completed.values()].filter((tokens) => tokens.size > 1).length,
+    tokensTwice: names.length - new Set(names).size,
+  };
+}
+
+/** Completes every lease once more, when nothing runs: how many tokens are accepted of messages that another one has ended. */
+export async function countOldTokensAccepted(
+  store: QueueStore,
+  queue: string,
+  history: LoadHistory,
+): Promise<number> {
+  const accepted = new Map<string, number>();
+  for (let from = 0; from < history.leases.length; from += 500) {
+    const leases = history.leases.slice(from, from + 500);
+    const outcomes = await store.complete({
+      queue,
+      leases: leases.map(({ id, leaseToken }) => ({ id, leaseToken, result: undefined })),
+      now: undefined,
+    });
+    for (const { kind, id } of outcomes) if (kind === 'done') accepted.set(id, (accepted.get(id) ?? 0) + 1);
+  }
+  return [...accepted.values()].reduce((sum, count) => sum + count - 1, 0);
+}
 
 /** What a history breaks, in words; empty when all promises held. */
 export function findBroken(history: LoadHistory): string[] {
