@@ -1,5 +1,7 @@
 /** The experiments of notify, in the order in which `list` shows them. */
 import type { Experiment } from '../../experiment.js';
+import { door } from './door.js';
 import { notifyPeer } from './notify-peer.js';
+import { retryRule } from './retry-rule.js';
 
-export const notifyExperiments: readonly Experiment[] = [notifyPeer];
+export const notifyExperiments: readonly Experiment[] = [retryRule, door, notifyPeer];
