@@ -16,7 +16,14 @@ import type {
   ImportProgress,
 } from './account.js';
 import type { Home, HomeRequest, LiveHint } from './home.js';
-import type { FanOutProgress, FeedStats, VacuumOutcome, VerifyReport } from './operate.js';
+import type {
+  FanOutProgress,
+  FeedStats,
+  MostFollowed,
+  MostFollowedRequest,
+  VacuumOutcome,
+  VerifyReport,
+} from './operate.js';
 import type {
   DeleteOutcome,
   EditOutcome,
@@ -136,6 +143,8 @@ export interface Feed extends Component {
 
   /** How the graph is shaped, and the threshold that this suggests. */
   stats(): Promise<FeedStats>;
+  /** Accounts with at least one follower, the most followed first. Reads the counts of all of them: for operators. */
+  mostFollowed(request?: MostFollowedRequest): Promise<MostFollowed>;
   /** Recomputes the reader's home from the graph and shows the difference; changes nothing. */
   verify(reader: AccountId): Promise<VerifyReport>;
   /** Drops the reader's timeline and builds it again from the posts. */

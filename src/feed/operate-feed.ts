@@ -2,13 +2,14 @@
 import { activeReadMs, type FeedContext } from './context.js';
 import type { Feed } from './feed.js';
 import { knownAccounts } from './manage-accounts.js';
+import { invalidInput } from '../errors.js';
 import type { FeedStats } from './operate.js';
 import { rebuild } from './timeline-work.js';
 import { accountId, postId } from './validate.js';
 
 export function operateMethods(
   context: FeedContext,
-): Pick<Feed, 'stats' | 'verify' | 'rebuild' | 'vacuum' | 'fanOutProgress'> {
+): Pick<Feed, 'stats' | 'mostFollowed' | 'verify' | 'rebuild' | 'vacuum' | 'fanOutProgress'> {
   const { database, store, options } = context;
   return {
     async stats() {
@@ -17,6 +18,15 @@ export function operateMethods(
         ...stats,
         threshold: { ...options.threshold, suggestedPullFrom: suggestThreshold(stats.followers) },
       };
+    },
+
+    async mostFollowed({ limit = 20, after } = {}) {
+      if (!Number.isSafeInteger(limit) || limit < 1 || limit > mostFollowedMax)
+        throw invalidInput('limit', limit, `a whole number from 1 to ${mostFollowedMax}`);
+      const from = after === undefined ? undefined : parsePlace(after);
+      const accounts = await store.mostFollowed(database, { limit, after: from });
+      const last = accounts.length === limit ? accounts.at(-1) : undefined;
+      return { accounts, next: last && formatPlace(last) };
     },
 
     async verify(readerGiven) {
@@ -49,6 +59,27 @@ export function operateMethods(
       return store.fanOutProgress(database, { post: postId('id', id), now: context.now() });
     },
   };
+}
+
+const mostFollowedMax = 100;
+
+interface Place {
+  readonly followers: number;
+  readonly id: string;
+}
+
+const formatPlace = ({ followers, id }: Place): string =>
+  Buffer.from(JSON.stringify([followers, id])).toString('base64url');
+
+function parsePlace(text: string): Place {
+  try {
+    const [followers, id] = JSON.parse(Buffer.from(text, 'base64url').toString()) as [unknown, unknown];
+    if (Number.isSafeInteger(followers) && typeof id === 'string')
+      return { followers: Number(followers), id };
+  } catch {
+    // said below
+  }
+  throw invalidInput('after', text, 'the `next` of a page');
 }
 
 function vacuumStep({ database, store, options, now }: FeedContext, position: string) {

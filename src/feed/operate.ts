@@ -22,6 +22,23 @@ export interface FeedStats {
   };
 }
 
+/** Accounts by their followers, most first; `after` is the `next` of the page before. */
+export interface MostFollowedRequest {
+  /** 1 to 100. Default: 20. */
+  readonly limit?: number | undefined;
+  readonly after?: string | undefined;
+}
+
+/** Follows of the last seconds may not be counted yet. */
+export interface MostFollowed {
+  readonly accounts: readonly {
+    readonly id: AccountId;
+    readonly followers: number;
+    readonly mode: AuthorMode;
+  }[];
+  readonly next: string | undefined;
+}
+
 export type FanOutLane = 'small' | 'big';
 
 export interface VerifyReport {

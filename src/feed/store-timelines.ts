@@ -4,7 +4,7 @@
  */
 import type { Queryable } from '../database/index.js';
 import type { HomeItem } from './home.js';
-import type { FanOutLane, FanOutProgress, FeedStats, VerifyReport } from './operate.js';
+import type { FanOutLane, FanOutProgress, FeedStats, MostFollowed, VerifyReport } from './operate.js';
 import type { AccountNumber, Now, ReaderState } from './store.js';
 import type { ListBounds } from './timeline-lists.js';
 
@@ -159,6 +159,10 @@ export interface HomeStore {
 
 export interface OperateStore {
   stats(on: Queryable, input: { now: Now }): Promise<Omit<FeedStats, 'threshold'>>;
+  mostFollowed(
+    on: Queryable,
+    input: { limit: number; after: { followers: number; id: string } | undefined },
+  ): Promise<MostFollowed['accounts'][number][]>;
   verify(
     on: Queryable,
     input: { reader: string; activeMs: number; now: Now },

@@ -17,6 +17,24 @@ it('tells how the graph is shaped', async () => {
     .toMatchObject({ accounts: 2, follows: 1, followers: { max: 1 } });
 });
 
+it('lists accounts by their followers, page by page, and refuses another order', async () => {
+  for (const id of ['eve', 'dan']) await server.call('PUT', `/v1/accounts/${id}`);
+  for (const id of ['bob', 'eve', 'dan']) await server.call('PUT', `/v1/accounts/${id}/following/ann`);
+  for (const other of ['eve', 'dan']) await server.call('PUT', `/v1/accounts/ann/following/${other}`);
+  const page = async (after = '') =>
+    (await server.call('GET', `/v1/accounts?order=followers&limit=2${after && `&after=${after}`}`)).body;
+  await expect.poll(page, { timeout: 50_000 }).toMatchObject({
+    accounts: [
+      { id: 'ann', followers: 3, mode: 'push' },
+      { id: 'dan', followers: 1 },
+    ],
+  });
+  const first = await page();
+  expect(await page(first.next)).toEqual({ accounts: [{ id: 'eve', followers: 1, mode: 'push' }] });
+  expect((await server.call('GET', '/v1/accounts?order=age')).body.field).toBe('order');
+  expect((await server.call('GET', '/v1/accounts?order=followers&after=x')).body.field).toBe('after');
+});
+
 it('verifies a home, rebuilds it and verifies it again', async () => {
   const posted = await server.call('POST', '/v1/posts', { author: 'ann', text: 'hello' });
   await expect

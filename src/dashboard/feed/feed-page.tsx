@@ -5,6 +5,7 @@ import { formatAgo, formatCount } from '../format.js';
 import { EmptyNotice, LoadingNotice, ProblemNotice } from '../notice.js';
 import { useResource } from '../resource.js';
 import { formatRoute } from '../route.js';
+import { MostFollowed } from './most-followed.js';
 import { ReaderPicker } from './reader-picker.js';
 
 /** As many as the API gives in one page. */
@@ -22,6 +23,7 @@ export function FeedPage() {
         follow, mute and block as them.
       </p>
       <ReaderPicker />
+      <MostFollowed />
       <section aria-labelledby="feed-authors">
         <h2 id="feed-authors">Posted lately</h2>
         {posts.problem !== undefined && (

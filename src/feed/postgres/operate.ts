@@ -1,4 +1,5 @@
 /** What operators ask of the feed on Postgres: statistics, verification, vacuum. */
+import type { AuthorMode } from '../account.js';
 import type { FeedStats, VerifyReport } from '../operate.js';
 import type { OperateStore } from '../store.js';
 import { nowSql } from './time.js';
@@ -7,7 +8,7 @@ export function operateOperations(schema: string): OperateStore {
   return { ...statistics(schema), ...verification(schema), ...cleaning(schema), ...progressRows(schema) };
 }
 
-function statistics(schema: string): Pick<OperateStore, 'stats' | 'analyze'> {
+function statistics(schema: string): Pick<OperateStore, 'stats' | 'mostFollowed' | 'analyze'> {
   const counts = `
     select (select count(*) from ${schema}.accounts where erased_at is null) as accounts,
       (select count(*) from ${schema}.follows where kept_until is null) as follows,
@@ -20,6 +21,11 @@ function statistics(schema: string): Pick<OperateStore, 'stats' | 'analyze'> {
       coalesce(percentile_disc(0.99) within group (order by followers), 0) as p99,
       coalesce(max(followers), 0) as max
     from ${schema}.authors where followers > 0`;
+  const mostFollowed = `
+    select a.id, w.followers, w.mode from ${schema}.authors w join ${schema}.accounts a on a.number = w.account
+    where w.followers > 0 and a.erased_at is null
+      and ($2::bigint is null or w.followers < $2 or (w.followers = $2 and a.id > $3))
+    order by w.followers desc, a.id limit $1`;
   const fanOuts = `
     select lane, count(*) as unfinished, ${nowSql('$1')} - min(published_at) as oldest
     from ${schema}.fan_outs group by lane`;
@@ -48,6 +54,13 @@ function statistics(schema: string): Pick<OperateStore, 'stats' | 'analyze'> {
         followers: { median: Number(shape?.median), p99: Number(shape?.p99), max: Number(shape?.max) },
         fanOuts: { small: lane('small'), big: lane('big') },
       } satisfies Omit<FeedStats, 'threshold'>;
+    },
+
+    async mostFollowed(on, { limit, after }) {
+      type Row = { id: string; followers: string; mode: AuthorMode };
+      const values = [limit, after?.followers ?? null, after?.id ?? null];
+      const { rows } = await on.query<Row>(mostFollowed, values);
+      return rows.map(({ id, followers, mode }) => ({ id, followers: Number(followers), mode }));
     },
 
     async analyze(on) {

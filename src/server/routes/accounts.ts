@@ -1,7 +1,7 @@
 /** Accounts and the relations between them: follows, requests, blocks, mutes, and their lists. */
 import { Type } from 'typebox';
 import { feedError, type AccountList, type AccountListRequest, type FollowPair } from '../../feed/index.js';
-import { accountParams, answers, relationParams } from '../schemas.js';
+import { accountParams, answers, pageQuery, relationParams } from '../schemas.js';
 import type { ServerParts } from '../parts.js';
 import { typed, type RegisterRoutes } from './register.js';
 
@@ -17,6 +17,10 @@ const account = Type.Object({
 });
 const accountList = Type.Object({
   accounts: Type.Array(Type.Object({ id: Type.String(), since: Type.Number() })),
+  next: Type.Optional(Type.String()),
+});
+const mostFollowed = Type.Object({
+  accounts: Type.Array(Type.Object({ id: Type.String(), followers: Type.Integer(), mode: Type.String() })),
   next: Type.Optional(Type.String()),
 });
 const listQuery = Type.Object(
@@ -98,6 +102,27 @@ export const accountRoutes: RegisterRoutes = async (app, { parts }) => {
         approvesFollowers: body?.approvesFollowers,
       });
       return reply.status(outcome.created ? 201 : 200).send(outcome.account);
+    },
+  );
+
+  at.get(
+    '/v1/accounts',
+    {
+      config: { admin: true },
+      schema: {
+        tags,
+        summary:
+          'Accounts by their followers, most first; follows of the last seconds may not be counted yet',
+        querystring: Type.Object(
+          { ...pageQuery.properties, order: Type.Literal('followers') },
+          { additionalProperties: false },
+        ),
+        response: answers(200, mostFollowed),
+      },
+    },
+    async ({ query: { limit, after } }) => {
+      const { accounts, next } = await feed().mostFollowed({ limit, after });
+      return { accounts: [...accounts], ...(next === undefined ? {} : { next }) };
     },
   );
 
