@@ -112,12 +112,13 @@ export class StoreQueue implements Queue {
     options: EnqueueOptions = {},
   ): Promise<EnqueueOutcome[]> {
     const queue = parse.parseQueueName(queueName);
+    const newIds = messages.every((message) => message?.id === undefined);
     const outcomes = await eachByItself<NewMessage, MessageToStore, EnqueueOutcome>({
       inputs: messages,
       parse: this.#parseMessage,
       refuse: (message, error) => ({ kind: 'refused', id: String(message?.id ?? ''), error }),
       send: (parsed) =>
-        this.store.enqueue({ queue, messages: parsed, ...options, now: this.#clock.storeNow() }),
+        this.store.enqueue({ queue, messages: parsed, newIds, ...options, now: this.#clock.storeNow() }),
       stepMax: this.#limits.batchMax,
     });
     for (const message of messages) if (message?.delayMs) this.#housekeeping.dueIn(message.delayMs);
@@ -148,8 +149,9 @@ export class StoreQueue implements Queue {
     this.#housekeeping.start();
     try {
       for (;;) {
-        const messages = await this.store.dequeue({ ...request, now: this.#clock.storeNow() });
+        // Measured before the look: the last one is not older than the end of the wait.
         const leftMs = endsAtMs - this.#clock.monotonicMs();
+        const messages = await this.store.dequeue({ ...request, now: this.#clock.storeNow() });
         if (messages.length > 0 || leftMs <= 0 || signal?.aborted || this.#stopped) {
           this.#waiting.leave(request.queue, waiter);
           if (messages.length > 0) this.#waiting.hint(request.queue);
@@ -286,9 +288,8 @@ export class StoreQueue implements Queue {
 
   queues = (): Promise<string[]> => this.store.queues();
 
-  async configuration(queueName: string): Promise<QueueConfiguration> {
-    return this.store.configuration(parse.parseQueueName(queueName));
-  }
+  configuration = async (queueName: string): Promise<QueueConfiguration> =>
+    this.store.configuration(parse.parseQueueName(queueName));
 
   async configure(queueName: string, change: Partial<QueueConfiguration>): Promise<QueueConfiguration> {
     return this.store.configure(parse.parseQueueName(queueName), parse.parseConfiguration(change));
@@ -319,9 +320,8 @@ export class StoreQueue implements Queue {
     return { next };
   }
 
-  async endRecurring(name: string): Promise<boolean> {
-    return this.#recurring.remove(parse.parseRecurringName(name));
-  }
+  endRecurring = async (name: string): Promise<boolean> =>
+    this.#recurring.remove(parse.parseRecurringName(name));
 
   recurring = (): Promise<Recurring[]> => this.#recurring.list();
 

@@ -153,6 +153,8 @@ export interface QueueStore extends Component {
   enqueue(request: {
     readonly queue: string;
     readonly messages: readonly MessageToStore[];
+    /** All ids were made for this call: a hint that none is known. Default false. */
+    readonly newIds?: boolean;
     /** The caller's own open transaction; understood by stores that live in its database. */
     readonly transaction?: unknown;
     /** False leaves the wake-up out of a caller's transaction: waiting dequeues see the messages within 1 s. Default true. */

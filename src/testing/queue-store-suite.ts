@@ -15,6 +15,7 @@ import { operateTests } from './queue-suite-operate.js';
 import { orderTests } from './queue-suite-order.js';
 import { retentionTests } from './queue-suite-retention.js';
 import { settleTests } from './queue-suite-settle.js';
+import { togetherTests } from './queue-suite-together.js';
 import { waitingTests } from './queue-suite-waiting.js';
 
 export type { OpenedQueueStore, QueueStoreSuiteOptions } from './queue-suite-harness.js';
@@ -58,6 +59,9 @@ export function queueStoreSuite(options: QueueStoreSuiteOptions): void {
     });
     describe('retention and history', () => {
       retentionTests(harness);
+    });
+    describe('calls at once', () => {
+      togetherTests(harness);
     });
     describe('waiting', () => {
       waitingTests(harness);

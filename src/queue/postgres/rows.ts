@@ -43,37 +43,46 @@ export type StoredRow = MessageRow & {
 
 export type LeasedRow = MessageRow & { readonly lease: string; readonly lease_until: string };
 
-const common = (queue: string, row: MessageRow) => ({
+/** One literal each: a spread makes objects that V8 keeps as dictionaries, at several times the cost. */
+export const toLeased = (queue: string, row: LeasedRow): LeasedMessage => ({
   queue,
   id: row.id,
   payload: JSON.parse(row.payload) as JsonValue,
   metadata: metadataOf(row.metadata),
   priority: Number(row.priority),
+  state: 'running',
   attempts: row.attempts,
   attemptsMax: row.attempts_max,
   visibleAt: Number(row.visible_at),
+  leaseToken: leaseToken(row.lease, row.seq),
+  leaseUntil: Number(row.lease_until),
   version: Number(row.version),
   enqueuedAt: Number(row.enqueued_at),
   startedAt: numberOr(row.started_at),
+  finishedAt: undefined,
+  result: undefined,
   error: row.error ?? undefined,
   trace: row.trace ?? undefined,
 });
 
-export const toLeased = (queue: string, row: LeasedRow): LeasedMessage => ({
-  ...common(queue, row),
-  state: 'running',
-  leaseToken: leaseToken(row.lease, row.seq),
-  leaseUntil: Number(row.lease_until),
-  finishedAt: undefined,
-  result: undefined,
-});
-
 export const toMessage = (queue: string, row: StoredRow): Message => ({
-  ...common(queue, row),
+  queue,
+  id: row.id,
+  payload: JSON.parse(row.payload) as JsonValue,
+  metadata: metadataOf(row.metadata),
+  priority: Number(row.priority),
   state: stateOf(row.state),
+  attempts: row.attempts,
+  attemptsMax: row.attempts_max,
+  visibleAt: Number(row.visible_at),
   leaseUntil: numberOr(row.lease_until),
+  version: Number(row.version),
+  enqueuedAt: Number(row.enqueued_at),
+  startedAt: numberOr(row.started_at),
   finishedAt: numberOr(row.finished_at),
   result: row.result === null ? undefined : (JSON.parse(row.result) as JsonValue),
+  error: row.error ?? undefined,
+  trace: row.trace ?? undefined,
 });
 
 /** Columns of `messages` and of `finished` under one set of names. */

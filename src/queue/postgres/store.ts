@@ -2,7 +2,7 @@
  * The postgres store: each operation is one statement, a call of a function of the same name in the store's schema, so
  * it is atomic, costs one round trip, and works in a caller's transaction through any client. PostgreSQL 15+ and PGlite.
  */
-import { type Database, migrate, quoteSchema } from '../../database/index.js';
+import { type Database, migrate, type Queryable, quoteSchema } from '../../database/index.js';
 import { type Log, silentLog } from '../../log.js';
 import type { MessageEvent } from '../message.js';
 import type { EnqueueOutcome, LeaseOutcome, QueueConfiguration, QueueStore, Recurring } from '../store.js';
@@ -10,14 +10,18 @@ import { prepareCompleteWithFollowUps } from './operations/complete-with-follow-
 import { prepareConfigure } from './operations/configure.js';
 import { prepareDepth } from './operations/depth.js';
 import { prepareDequeue } from './operations/dequeue.js';
-import { type EnqueueCall, prepareEnqueue } from './operations/enqueue.js';
+import { type EnqueueCall, type Enqueued, prepareEnqueue } from './operations/enqueue.js';
 import { prepareHousekeep } from './operations/housekeep.js';
 import { prepareOperate } from './operations/operate.js';
 import { prepareRead } from './operations/read.js';
 import { prepareRecurring } from './operations/recurring.js';
 import { prepareSettle, type Settled } from './operations/settle.js';
 import { prepareSettleAndDequeue } from './operations/settle-and-dequeue.js';
+import { retryBusy } from './busy.js';
 import { ChangeEvents } from './change-events.js';
+import { damageReport } from './damage-report.js';
+import { Gather, split } from './gather.js';
+import { GatheredDequeue } from './gathered-dequeue.js';
 import { transactionQueryable } from './transaction.js';
 import { Wake } from './wake.js';
 
@@ -62,17 +66,33 @@ class PostgresQueueStore implements QueueStore {
   readonly #do: ReturnType<typeof prepareAll>;
   readonly #wake: Wake;
   readonly #events: ChangeEvents;
+  readonly #gatheredDequeue: GatheredDequeue;
+  readonly #gatheredEnqueue: Gather<EnqueueCall, Enqueued[]>;
+  readonly #gatheredComplete: Gather<Request<'complete'>, Settled[]>;
   #starting: Promise<void> | undefined;
-  #toldDamagedAtMs = Number.NEGATIVE_INFINITY;
+  readonly #tellDamaged: ReturnType<typeof damageReport>;
   #maintainedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor({ database, schema = 'headgate_queue', log = silentLog }: PostgresQueueStoreOptions) {
     this.#database = database;
     this.#schema = schema;
     this.#log = log;
+    this.#tellDamaged = damageReport(log);
     this.#do = prepareAll(quoteSchema(schema));
     this.#wake = new Wake({ database, channel: schema, log });
     this.#events = new ChangeEvents();
+    this.#gatheredDequeue = new GatheredDequeue((requests) => this.#do.dequeue(database, requests));
+    this.#gatheredEnqueue = new Gather({
+      send: (calls) => this.#enqueueTogether(calls),
+      sizeOf: ({ messages }) => messages.length,
+      fits: ([first], { detail, newIds, now }) =>
+        first!.detail === detail && first!.newIds === newIds && first!.now === now,
+    });
+    this.#gatheredComplete = new Gather({
+      send: (requests) => this.#completeTogether(requests),
+      sizeOf: ({ leases }) => leases.length,
+      fits: ([first], { now }) => first!.now === now,
+    });
   }
 
   /** Brings the schema up to date. */
@@ -94,24 +114,16 @@ class PostgresQueueStore implements QueueStore {
     await migrate(this.#database, { part: 'queue', schema: this.#schema, directory, log: this.#log });
   }
 
-  async enqueue({
-    queue,
-    messages,
-    transaction,
-    wake = true,
-    now,
-  }: Request<'enqueue'>): Promise<EnqueueOutcome[]> {
+  async enqueue(request: Request<'enqueue'>): Promise<EnqueueOutcome[]> {
+    const { queue, messages, newIds = false, transaction, wake = true, now } = request;
     if (messages.length === 0) return [];
-    const on = transaction === undefined ? this.#database : transactionQueryable(transaction);
-    const channel = transaction !== undefined && wake ? this.#wake.channel : undefined;
     const detail = this.#events.isHeard && transaction === undefined;
-    const outcomes = await this.#enqueueUntilSettled((call) => this.#do.enqueue(on, call), {
-      queue,
-      messages,
-      channel,
-      detail,
-      now,
-    });
+    const channel = transaction !== undefined && wake ? this.#wake.channel : undefined;
+    const call = { queue, messages, newIds, channel, detail, now };
+    const outcomes =
+      transaction !== undefined
+        ? await this.#enqueueUntilSettled(transactionQueryable(transaction), call)
+        : await this.#gatheredEnqueue.run(queue, call);
     if (
       transaction === undefined &&
       outcomes.some((outcome) => outcome.kind === 'enqueued' && outcome.created)
@@ -121,15 +133,21 @@ class PostgresQueueStore implements QueueStore {
     return outcomes.map(({ seq: _, ...outcome }) => outcome);
   }
 
+  async #enqueueTogether(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
+    const messages = calls.length === 1 ? calls[0]!.messages : calls.flatMap((call) => call.messages);
+    const outcomes = await this.#enqueueUntilSettled(this.#database, { ...calls[0]!, messages });
+    return split(
+      outcomes,
+      calls.map((call) => call.messages.length),
+    );
+  }
+
   /** An id that was known when it was looked for and free when it was looked at is tried again. */
-  async #enqueueUntilSettled(
-    enqueue: (call: EnqueueCall) => ReturnType<ReturnType<typeof prepareEnqueue>>,
-    call: EnqueueCall,
-  ) {
-    const { outcomes, again } = await enqueue(call);
+  async #enqueueUntilSettled(on: Queryable, call: EnqueueCall): Promise<Enqueued[]> {
+    const { outcomes, again } = await this.#do.enqueue(on, call);
     for (const place of again) {
       for (;;) {
-        const alone = await enqueue({ ...call, messages: [call.messages[place]!] });
+        const alone = await this.#do.enqueue(on, { ...call, messages: [call.messages[place]!] });
         outcomes[place] = alone.outcomes[0]!;
         if (alone.again.length === 0) break;
       }
@@ -138,7 +156,7 @@ class PostgresQueueStore implements QueueStore {
   }
 
   async dequeue(request: Request<'dequeue'>) {
-    const messages = await this.#do.dequeue(this.#database, request);
+    const messages = await this.#gatheredDequeue.run(request);
     this.#events.dequeued(messages);
     return messages;
   }
@@ -148,10 +166,24 @@ class PostgresQueueStore implements QueueStore {
   }
 
   async complete(request: Request<'complete'>): Promise<LeaseOutcome[]> {
-    const { leases, transaction } = request;
+    const { queue, leases, transaction, now } = request;
     if (leases.some(({ followUps }) => followUps)) return this.#completeEach(request);
+    if (transaction === undefined && now === undefined)
+      return this.#settled(request, (some) =>
+        this.#gatheredComplete.run(queue, { ...request, leases: some }),
+      );
     const on = transaction === undefined ? this.#database : transactionQueryable(transaction);
     return this.#settled(request, (some) => this.#do.settle.complete(on, { ...request, leases: some }));
+  }
+
+  async #completeTogether(requests: readonly Request<'complete'>[]): Promise<Settled[][]> {
+    const leases =
+      requests.length === 1 ? requests[0]!.leases : requests.flatMap((request) => request.leases);
+    const settled = await this.#do.settle.complete(this.#database, { ...requests[0]!, leases });
+    return split(
+      settled,
+      requests.map((request) => request.leases.length),
+    );
   }
 
   /** Follow-ups make each completion a transaction of its own: one that is refused takes no other with it. */
@@ -185,7 +217,7 @@ class PostgresQueueStore implements QueueStore {
     const { queue, complete, now } = request;
     const { settled: first, messages } = await this.#do.settleAndDequeue(this.#database, request);
     // A dequeue elsewhere that saw a row while it still waited keeps it locked for its own short transaction.
-    const settled = await this.#retryBusy(complete, first, (leases) =>
+    const settled = await retryBusy(complete, first, (leases) =>
       this.#do.settle.complete(this.#database, { queue, leases, now }),
     );
     this.#tellSettled(queue, settled, now);
@@ -195,7 +227,7 @@ class PostgresQueueStore implements QueueStore {
 
   async cancel(request: Request<'cancel'>) {
     const send = (ids: readonly string[]) => this.#do.operate.cancel(this.#database, { ...request, ids });
-    const canceled = await this.#retryBusy(request.ids, await send(request.ids), send);
+    const canceled = await retryBusy(request.ids, await send(request.ids), send);
     if (canceled.some(({ change }) => change?.from === 'running')) this.#wake.hint(request.queue);
     this.#events.canceled(request, canceled);
     return canceled.map(({ outcome }) => outcome);
@@ -213,29 +245,17 @@ class PostgresQueueStore implements QueueStore {
     return outcomes;
   }
 
-  async purge(request: Request<'purge'>) {
-    return this.#do.operate.purge(this.#database, request);
-  }
+  purge = (request: Request<'purge'>) => this.#do.operate.purge(this.#database, request);
 
-  async get(request: Request<'get'>) {
-    return this.#do.read.get(this.#database, request);
-  }
+  get = (request: Request<'get'>) => this.#do.read.get(this.#database, request);
 
-  async list(request: Request<'list'>) {
-    return this.#do.read.list(this.#database, request);
-  }
+  list = (request: Request<'list'>) => this.#do.read.list(this.#database, request);
 
-  async history(request: Request<'history'>) {
-    return this.#do.read.history(this.#database, request);
-  }
+  history = (request: Request<'history'>) => this.#do.read.history(this.#database, request);
 
-  async depth(request: Request<'depth'>) {
-    return this.#do.depth.depth(this.#database, request);
-  }
+  depth = (request: Request<'depth'>) => this.#do.depth.depth(this.#database, request);
 
-  async oldest(request: Request<'oldest'>) {
-    return this.#do.depth.oldest(this.#database, request);
-  }
+  oldest = (request: Request<'oldest'>) => this.#do.depth.oldest(this.#database, request);
 
   onEvents(listener: (events: readonly MessageEvent[]) => void): () => void {
     return this.#events.subscribe(listener);
@@ -296,16 +316,6 @@ class PostgresQueueStore implements QueueStore {
     this.#events.settled(queue, settled, now);
   }
 
-  /** Once a minute: the same messages are found at every step. */
-  #tellDamaged(damaged: readonly string[]): void {
-    if (damaged.length === 0 || performance.now() - this.#toldDamagedAtMs < 60_000) return;
-    this.#toldDamagedAtMs = performance.now();
-    this.#log.error(
-      { damaged },
-      'messages of the queue that are due cannot be moved; they are tried again each minute',
-    );
-  }
-
   async #settled<Lease>(
     {
       queue,
@@ -321,28 +331,10 @@ class PostgresQueueStore implements QueueStore {
     settle: (leases: readonly Lease[]) => Promise<Settled[]>,
   ): Promise<LeaseOutcome[]> {
     if (leases.length === 0) return [];
-    const settled = await this.#retryBusy(leases, await settle(leases), settle);
+    const settled = await retryBusy(leases, await settle(leases), settle);
     if (transaction === undefined) this.#tellSettled(queue, settled, now);
     return settled.map(({ outcome }) => outcome);
   }
-
-  /** A batch waits for nobody; what somebody held in that moment is tried again, a few times. */
-  async #retryBusy<Input, Answer extends { readonly outcome: { readonly kind: string } }>(
-    inputs: readonly Input[],
-    answers: Answer[],
-    send: (inputs: readonly Input[]) => Promise<Answer[]>,
-  ): Promise<Answer[]> {
-    for (const pauseMs of busyPausesMs) {
-      const busy = [...answers.keys()].filter((place) => answers[place]!.outcome.kind === 'busy');
-      if (busy.length === 0) break;
-      await pause(pauseMs);
-      const again = await send(busy.map((place) => inputs[place]!));
-      for (const [index, place] of busy.entries()) answers[place] = again[index]!;
-    }
-    return answers;
-  }
 }
 
-const busyPausesMs = [2, 6, 18, 54];
 const maintainEveryMs = 30_000;
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -47,7 +47,7 @@ describe.each(testServers())('pages touched on $name', ({ open, url }) => {
            array_agg('${prefix}-' || n) as ids, array_agg('{"n":1}'::text) as payloads, array_agg((${metadata})::text) as metadata,
            array_agg((${delay})::bigint) as delays, array_agg((${priority})::bigint) as priorities
            from generate_series($2::integer, $3::integer) n) a
-         cross join lateral ${opened.schema}.enqueue($1, a.ids, a.payloads, a.metadata, a.priorities, a.delays, '{}', '{}', '{}', '{}', null, false, $4)`,
+         cross join lateral ${opened.schema}.enqueue($1, a.ids, a.payloads, a.metadata, a.priorities, a.delays, '{}', '{}', '{}', '{}', null, false, false, $4)`,
         [queue, from, Math.min(from + 5_000, count) - 1, opened.clock.storeNow()],
       );
     }
@@ -62,7 +62,7 @@ describe.each(testServers())('pages touched on $name', ({ open, url }) => {
     return plan['Shared Hit Blocks']! + plan['Shared Read Blocks']!;
   }
   const dequeue = (queue: string, { count = 1, where = '{}' } = {}) =>
-    `dequeue('${queue}', ${count}, '${where}', 3600000, 'r${(requests += 1)}', 'nonce', null, ${opened.clock.storeNow()})`;
+    `dequeue('${queue}', array[${count}], '${where}', array[3600000], array['r${(requests += 1)}'], array['nonce'], '{}', ${opened.clock.storeNow()})`;
 
   test('a dequeue of one among many, and one of a hundred', async () => {
     await fill('q', many);

@@ -20,9 +20,15 @@ begin
   if moves is null then return; end if;
   if q.history <> 'off' then
     insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
-    select q.no, m.from_state, m.to_state, t, min(m.seq), max(m.seq), array_agg(m.seq), array_agg(m.version), array_agg(m.attempts)
-    from unnest(moves) m
-    group by m.from_state, m.to_state, case when q.history = 'message' then m.seq end;
+    select q.no, b.from_state, b.to_state, t, b.first_seq, b.last_seq, case when not b.alike then b.seqs end,
+      case when b.alike then b.versions[:1] else b.versions end, case when b.alike then b.attempts[:1] else b.attempts end
+    from (
+      select m.from_state, m.to_state, min(m.seq) as first_seq, max(m.seq) as last_seq, array_agg(m.seq) as seqs,
+        array_agg(m.version) as versions, array_agg(m.attempts) as attempts,
+        max(m.seq) - min(m.seq) + 1 = count(*) and min(m.version) = max(m.version) and min(m.attempts) = max(m.attempts) as alike
+      from unnest(moves) m
+      group by m.from_state, m.to_state, case when q.history = 'message' then m.seq end
+    ) b;
   end if;
   if q.exclusive_key is not null then
     insert into {{schema}}.value_changes (queue_no, value)
@@ -37,7 +43,7 @@ end $$;
 
 create function {{schema}}.count_moves(q {{schema}}.queues, moves {{schema}}.moved[]) returns void
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 begin

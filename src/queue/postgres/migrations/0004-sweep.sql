@@ -12,7 +12,7 @@ create table {{schema}}.damaged (
 -- put aside.
 create function {{schema}}.sweep(q {{schema}}.queues, t bigint, p_limit integer) returns integer
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -42,7 +42,7 @@ end $$;
 -- their attempt spent or, on the last attempt, end as errored. Rows that somebody else holds are left to them.
 create function {{schema}}.sweep_step(q {{schema}}.queues, t bigint, p_limit integer, p_seq bigint) returns integer
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -83,7 +83,7 @@ create function {{schema}}.finish(
   q {{schema}}.queues, t bigint, p_tids tid[], p_state smallint, p_lease_end smallint, p_errors text[]
 ) returns {{schema}}.moved[]
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare

@@ -1,14 +1,17 @@
--- Hands out the best messages of a queue. In order: what is due is moved first; a request that is repeated gets the
--- leases it still holds (the lock keeps two of the same request apart); an empty answer has written nothing.
+-- Hands out the best messages of a queue to one request, or to several that have come at the same time, each its own:
+-- `p_counts` and the other arrays run side by side. In order: what is due is moved first; a request that is repeated gets
+-- the leases it still holds (the lock keeps two of the same request apart); an empty answer has written nothing. `place`
+-- is that of the request; a row without a seq says that its request was not looked at and has to come alone: the locks of
+-- an exclusive queue and of a rate limit are held for one request at a time.
 create function {{schema}}.dequeue(
-  p_queue text, p_count integer, p_where jsonb, p_lease_ms bigint, p_request text, p_nonce text, p_worker text,
+  p_queue text, p_counts integer[], p_where jsonb, p_lease_ms bigint[], p_requests text[], p_nonces text[], p_workers text[],
   p_now bigint
 ) returns table (
-  seq bigint, id text, payload text, metadata text, priority bigint, attempts integer, attempts_max integer, visible_at bigint,
-  lease_until bigint, version bigint, enqueued_at bigint, started_at bigint, lease text, trace text, error text
+  place integer, seq bigint, id text, payload text, metadata text, priority bigint, attempts integer, attempts_max integer,
+  visible_at bigint, lease_until bigint, version bigint, enqueued_at bigint, started_at bigint, lease text, trace text, error text
 )
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -19,9 +22,21 @@ declare
   dip {{schema}}.dips;
   is_fresh boolean := true;
   began timestamptz := clock_timestamp();
+  wanted integer := p_counts[1];
+  owners integer[];
 begin
   select * into q from {{schema}}.queues where name = p_queue;
   if not found then return; end if;
+
+  if cardinality(p_counts) > 1 then
+    if q.exclusive_key is not null or q.rate_count is not null then
+      return query select x.place::integer, null::bigint, null, null, null, null::bigint, null::integer, null::integer, null::bigint,
+          null::bigint, null::bigint, null::bigint, null::bigint, null, null, null
+        from unnest(p_requests) with ordinality as x(request, place);
+      return;
+    end if;
+    wanted := (select sum(c) from unnest(p_counts) c);
+  end if;
 
   select * into mark from {{schema}}.marks k where k.queue_no = q.no;
   if found then
@@ -43,36 +58,52 @@ begin
     end if;
   end if;
 
-  perform pg_advisory_xact_lock(hashtextextended(p_request, 7083));
+  -- In one order, so that two calls with the same requests never wait for each other.
+  perform pg_advisory_xact_lock(x.key) from (select hashtextextended(r, 7083) as key from unnest(p_requests) r order by 1) x;
   return query
-    select m.seq, m.id, m.payload, m.metadata::text, m.priority, m.attempts, m.attempts_max, m.visible_at, m.due_at, m.version,
-      m.enqueued_at, m.started_at, m.lease, m.trace, m.error
-    from {{schema}}.messages m
-    where m.state = 2 and m.lease >= p_request || '.' and m.lease < p_request || '/' and m.queue_no = q.no
-    order by m.priority, m.seq;
-  if found or q.dequeue_blocked then return; end if;
+    select x.place::integer, m.seq, m.id, m.payload, m.metadata::text, m.priority, m.attempts, m.attempts_max, m.visible_at, m.due_at,
+      m.version, m.enqueued_at, m.started_at, m.lease, m.trace, m.error
+    from unnest(p_requests) with ordinality as x(request, place) cross join lateral (
+      select * from {{schema}}.messages m
+      where m.state = 2 and m.lease >= x.request || '.' and m.lease < x.request || '/' and m.queue_no = q.no
+      order by m.priority, m.seq limit 10000
+    ) m
+    order by x.place, m.priority, m.seq;
+  if found then
+    p_counts := array(
+      select case when exists (
+          select from {{schema}}.messages m
+          where m.state = 2 and m.lease >= x.request || '.' and m.lease < x.request || '/' and m.queue_no = q.no
+        ) then 0 else x.count end
+      from unnest(p_requests, p_counts) with ordinality as x(request, count, place) order by x.place);
+    wanted := (select sum(c) from unnest(p_counts) c);
+  end if;
+  if wanted = 0 or q.dequeue_blocked then return; end if;
 
   if q.rate_count is not null then
-    p_count := least(p_count, {{schema}}.allowance(q, t));
-    if p_count <= 0 then return; end if;
+    wanted := least(wanted, {{schema}}.allowance(q, t));
+    if wanted <= 0 then return; end if;
   end if;
 
   if q.exclusive_key is not null then
-    tids := {{schema}}.pick_exclusive(q, p_where, p_count);
+    tids := {{schema}}.pick_exclusive(q, p_where, wanted);
   elsif p_where = '{}' then
     tids := array(
       select m.ctid from {{schema}}.messages m
       where m.queue_no = q.no and m.state = 1 and (m.priority, m.seq) >= (mark.priority, mark.seq)
       order by m.priority, m.seq
-      limit p_count
+      limit wanted
       for update skip locked);
     if is_fresh and (mark.queue_no is not null or clock_timestamp() - began > interval '2 ms') then
       perform {{schema}}.set_mark(q, t, tids[1], clock_timestamp() - began > interval '2 ms');
     end if;
   else
-    tids := {{schema}}.pick_matching(q, p_where, p_count);
+    tids := {{schema}}.pick_matching(q, p_where, wanted);
   end if;
   if cardinality(tids) = 0 then return; end if;
+  if cardinality(p_counts) > 1 then
+    owners := array(select x.place from unnest(p_counts) with ordinality as x(count, place), generate_series(1, x.count) order by x.place);
+  end if;
   -- After the locks: not before what freed these messages, by the clock, however long this call has waited for it.
   if p_now is null then t := floor(extract(epoch from clock_timestamp()) * 1000)::bigint; end if;
   if q.rate_count is not null then
@@ -82,15 +113,24 @@ begin
   return query
   with taken as (
     update {{schema}}.messages m
-    set state = 2, attempts = m.attempts + 1, version = m.version + 1, started_at = t, lease = p_request || '.' || p_nonce, lease_end = null,
-      worker = p_worker, due_at = t + coalesce(p_lease_ms, m.lease_ms, q.lease_ms)
+    set state = 2, attempts = m.attempts + 1, version = m.version + 1, started_at = t, lease_end = null,
+      lease = case when owners is null then p_requests[1] || '.' || p_nonces[1]
+        else p_requests[owners[array_position(tids, m.ctid)]] || '.' || p_nonces[owners[array_position(tids, m.ctid)]] end,
+      worker = case when owners is null then p_workers[1] else p_workers[owners[array_position(tids, m.ctid)]] end,
+      due_at = t + coalesce(case when owners is null then p_lease_ms[1] else p_lease_ms[owners[array_position(tids, m.ctid)]] end,
+        m.lease_ms, q.lease_ms)
     where m.ctid = any (tids)
     returning m.*
   ), event as (
     insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
-    select q.no, 1, 2, t, min(k.seq), max(k.seq), array_agg(k.seq), array_agg(k.version), array_agg(k.attempts)
-    from taken k where q.history <> 'off'
-    group by case when q.history = 'message' then k.seq end
+    select q.no, 1, 2, t, b.first_seq, b.last_seq, case when not b.alike then b.seqs end,
+      case when b.alike then b.versions[:1] else b.versions end, case when b.alike then b.attempts[:1] else b.attempts end
+    from (
+      select min(k.seq) as first_seq, max(k.seq) as last_seq, array_agg(k.seq) as seqs, array_agg(k.version) as versions,
+        array_agg(k.attempts) as attempts, max(k.seq) - min(k.seq) + 1 = count(*) and min(k.version) = max(k.version) and min(k.attempts) = max(k.attempts) as alike
+      from taken k where q.history <> 'off'
+      group by case when q.history = 'message' then k.seq end
+    ) b
   ), counted as (
     insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
     select q.no, '', 0, -count(*), count(*) from taken k having count(*) > 0
@@ -108,10 +148,10 @@ begin
       ) k
     ) k where x.ctid = k.ctid
   )
-  select k.seq, k.id, k.payload, k.metadata::text, k.priority, k.attempts, k.attempts_max, k.visible_at, k.due_at, k.version,
+  select case when owners is null then 1 else array_position(p_requests, split_part(k.lease, '.', 1)) end, k.seq, k.id, k.payload, k.metadata::text, k.priority, k.attempts, k.attempts_max, k.visible_at, k.due_at, k.version,
     k.enqueued_at, k.started_at, k.lease, k.trace, k.error
   from taken k
-  order by k.priority, k.seq;
+  order by 1, k.priority, k.seq;
 end $$;
 
 -- The mark, or for one dequeue a second and queue none: `at` is null for the one that goes without.
@@ -162,7 +202,7 @@ end $$;
 -- of up to 10,000 entries.
 create function {{schema}}.pick_matching(q {{schema}}.queues, p_where jsonb, p_count integer) returns tid[]
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare

@@ -6,7 +6,7 @@ create function {{schema}}.complete(
   p_queue text, p_seqs bigint[], p_leases text[], p_ids text[], p_results text[], p_now bigint
 ) returns table (ord integer, kind text, state smallint, version bigint, attempts integer, metadata text)
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -52,9 +52,14 @@ begin
     insert into {{schema}}.value_changes (queue_no, value) select distinct q.no, g.value from gone g where g.value is not null
   ), event as (
     insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
-    select q.no, 2, 3, t, min(g.seq), max(g.seq), array_agg(g.seq), array_agg(g.version + 1), array_agg(g.attempts)
-    from gone g where q.history <> 'off'
-    group by case when q.history = 'message' then g.seq end
+    select q.no, 2, 3, t, b.first_seq, b.last_seq, case when not b.alike then b.seqs end,
+      case when b.alike then b.versions[:1] else b.versions end, case when b.alike then b.attempts[:1] else b.attempts end
+    from (
+      select min(g.seq) as first_seq, max(g.seq) as last_seq, array_agg(g.seq) as seqs, array_agg(g.version + 1) as versions,
+        array_agg(g.attempts) as attempts, max(g.seq) - min(g.seq) + 1 = count(*) and min(g.version) = max(g.version) and min(g.attempts) = max(g.attempts) as alike
+      from gone g where q.history <> 'off'
+      group by case when q.history = 'message' then g.seq end
+    ) b
   ), counted as (
     insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
     select q.no, '', 0, 0, -count(*) from gone having count(*) > 0
@@ -80,7 +85,7 @@ create function {{schema}}.lost(
   q {{schema}}.queues, t bigint, p_seqs bigint[], p_leases text[], p_ids text[], p_done integer[], p_lease_end smallint
 ) returns table (ord integer, kind text, state smallint, version bigint, attempts integer, metadata text)
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -134,7 +139,7 @@ create function {{schema}}.give_back(
   p_lease_end smallint, p_now bigint
 ) returns table (ord integer, kind text, state smallint, version bigint, attempts integer, metadata text)
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -197,7 +202,7 @@ create function {{schema}}.extend(
   p_queue text, p_seqs bigint[], p_leases text[], p_ids text[], p_lease_ms bigint[], p_now bigint
 ) returns table (ord integer, kind text, state smallint, version bigint, attempts integer, metadata text, lease_until bigint)
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare

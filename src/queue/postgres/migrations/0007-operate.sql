@@ -4,7 +4,7 @@ create function {{schema}}.cancel(p_queue text, p_ids text[], p_now bigint) retu
   ord integer, kind text, state smallint, from_state smallint, version bigint, attempts integer, metadata text, seq bigint
 )
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -43,7 +43,7 @@ create function {{schema}}.change(
   p_queue text, p_ids text[], p_priorities bigint[], p_visible_at bigint[], p_payloads text[], p_now bigint
 ) returns table (ord integer, kind text, state smallint, version bigint)
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -108,7 +108,7 @@ $$;
 create function {{schema}}.requeue(p_queue text, p_ids text[], p_now bigint)
 returns table (ord integer, kind text, state smallint, version bigint)
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -153,7 +153,7 @@ end $$;
 -- Forgets at most `p_limit` messages of one state, ids and all.
 create function {{schema}}.purge(p_queue text, p_state smallint, p_limit integer, p_now bigint) returns integer
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare

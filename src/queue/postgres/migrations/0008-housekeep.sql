@@ -3,7 +3,7 @@
 create function {{schema}}.housekeep(p_now bigint)
 returns table (moved integer, next_due_ms bigint, woken text[], repaired integer, damaged text[])
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -105,7 +105,7 @@ end $$;
 -- Those of `p_queues` in which something may be dequeueable.
 create function {{schema}}.ready(p_queues text[], p_now bigint) returns setof text
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
   t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);

@@ -3,7 +3,7 @@
 create function {{schema}}.depth_of(p_queue text, p_where jsonb, p_now bigint)
 returns table (invisible bigint, pending bigint, running bigint, exact boolean, as_of bigint)
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -42,7 +42,7 @@ end $$;
 create function {{schema}}.oldest(p_queue text, p_where jsonb, p_now bigint)
 returns table (id text, age_ms bigint)
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare

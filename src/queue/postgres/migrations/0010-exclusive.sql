@@ -29,7 +29,7 @@ end $$;
 -- Locks the best idle values and claims a message of each.
 create function {{schema}}.pick_idle(q {{schema}}.queues, p_where jsonb, p_count integer) returns tid[]
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -51,7 +51,7 @@ end $$;
 -- The best matching message of each value whose row is locked, if nothing of the value runs.
 create function {{schema}}.claim_heads(q {{schema}}.queues, p_values text[], p_where jsonb, p_count integer) returns tid[]
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -83,14 +83,16 @@ begin
   return tids;
 end $$;
 
--- Locks the idle values of the best messages that match, walking the rarest pair in steps.
+-- Locks the idle values of the best messages that match. Two ways lead there, and steps of both take turns, each longer
+-- than the one before: along the idle values, which costs what idle values without a match cost, and along the messages
+-- with the rarest pair, which costs what blocked messages with it cost. Whichever ends first has the answer.
 create function {{schema}}.lock_matching_values(q {{schema}}.queues, p_where jsonb, p_count integer) returns text[]
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-  rarest bigint := hashtextextended({{schema}}.rarest_pair(q.no, p_where), 0);
+  rarest bigint;
   held text[] := '{}';
   step text[];
   after_priority bigint := -9223372036854775808;
@@ -99,6 +101,17 @@ declare
   step_max integer := greatest(100, 2 * p_count);
 begin
   loop
+    step := {{schema}}.best_idle_values(q, p_where, held, p_count - cardinality(held), step_max);
+    if step is not null then
+      return held || array(
+        select v.value from unnest(step) with ordinality as x(value, place) cross join lateral (
+          select v.value from {{schema}}.exclusive_values v
+          where v.queue_no = q.no and v.value = x.value and v.running_seq is null for update skip locked
+        ) v
+        limit p_count - cardinality(held));
+    end if;
+
+    rarest := coalesce(rarest, hashtextextended({{schema}}.rarest_pair(q.no, p_where), 0));
     with walk as materialized (
       select p.priority, p.seq from {{schema}}.pairs p
       where p.queue_no = q.no and p.pair = rarest and (p.priority, p.seq) > (after_priority, after_seq)
@@ -128,11 +141,59 @@ begin
   return held;
 end $$;
 
+-- The idle values of the best matching messages in order, those in `p_without` left out, found by a look at the first
+-- `p_idle_max` idle values and at the first 100 waiting messages of each; null where that is not enough to know.
+create function {{schema}}.best_idle_values(
+  q {{schema}}.queues, p_where jsonb, p_without text[], p_count integer, p_idle_max integer
+) returns text[]
+language plpgsql
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  best text[];
+  is_known boolean;
+begin
+  with idle as materialized (
+    select v.value, v.head_priority, v.head_seq from {{schema}}.exclusive_values v
+    where v.queue_no = q.no and v.running_seq is null and v.head_seq is not null
+    order by v.head_priority, v.head_seq limit p_idle_max
+  ), looked as materialized (
+    select i.value, m.priority, m.seq, m.seq is null and exists (
+        select from {{schema}}.messages o where o.queue_no = q.no and o.value = i.value and o.state = 1
+        order by o.priority, o.seq offset 100
+      ) as has_more
+    from idle i left join lateral (
+      select f.priority, f.seq from (
+        select o.priority, o.seq, o.metadata from {{schema}}.messages o
+        where o.queue_no = q.no and o.value = i.value and o.state = 1
+        order by o.priority, o.seq limit 100
+      ) f
+      where f.metadata @> p_where
+      order by f.priority, f.seq limit 1
+    ) m on true
+    where i.value <> all (p_without)
+  ), match as materialized (
+    -- More than wanted: somebody else may have locked some of them.
+    select l.value, l.priority, l.seq from looked l where l.seq is not null
+  )
+  select array(select m.value from match m order by m.priority, m.seq),
+    not exists (select from looked l where l.has_more)
+      and ((select count(*) from idle) < p_idle_max
+        -- No idle value beyond these has anything better than its head.
+        or (select count(*) from match) >= p_count and not exists (
+          select from (select * from match m order by m.priority, m.seq limit p_count) m
+          where (m.priority, m.seq) > (select i.head_priority, i.head_seq from idle i order by i.head_priority desc, i.head_seq desc limit 1)
+        ))
+  into best, is_known;
+  return case when is_known then best end;
+end $$;
+
 -- Takes in what has changed, one session at a time; who comes second goes on without, or waits for its turn. Answers
 -- whether it had the turn, which it keeps to the end of its transaction.
 create function {{schema}}.take_in_changes(q {{schema}}.queues, p_wait boolean) returns boolean
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -162,7 +223,7 @@ end $$;
 -- Makes the rows of some values say what their messages say. `p_values` is in key order.
 create function {{schema}}.settle_values(q {{schema}}.queues, p_values text[]) returns void
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 begin
@@ -205,7 +266,7 @@ end $$;
 -- repaired and counted. Nothing is ever found unless there is a fault in the above.
 create function {{schema}}.check_values(q {{schema}}.queues, p_limit integer) returns integer
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare

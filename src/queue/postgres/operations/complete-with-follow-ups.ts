@@ -46,7 +46,14 @@ export function prepareCompleteWithFollowUps(schema: string) {
     // A repeat of an accepted completion has no change: its follow-ups are there since the first time.
     if (!settled!.change) return { settled: settled!, wakes };
     for (const { queue: target, messages } of lease.followUps ?? []) {
-      const { outcomes } = await enqueue(on, { queue: target, messages, channel, detail: false, now });
+      const { outcomes } = await enqueue(on, {
+        queue: target,
+        messages,
+        channel,
+        newIds: false,
+        detail: false,
+        now,
+      });
       for (const outcome of outcomes)
         if (outcome.kind === 'refused') throw new FollowUpRefused(outcome.error);
       wakes.push(target);

@@ -9,6 +9,8 @@ import { sparse, stateOf } from '../rows.js';
 export interface EnqueueCall {
   readonly queue: string;
   readonly messages: readonly MessageToStore[];
+  /** No id was brought by the caller: they are taken for new at first. */
+  readonly newIds: boolean;
   /** Notified inside the statement; undefined: not. */
   readonly channel: string | undefined;
   /** Answer the seq of every message. */
@@ -16,8 +18,10 @@ export interface EnqueueCall {
   readonly now: number | undefined;
 }
 
+export type Enqueued = EnqueueOutcome & { readonly seq?: string };
+
 export interface EnqueueAnswer {
-  readonly outcomes: (EnqueueOutcome & { readonly seq?: string })[];
+  readonly outcomes: Enqueued[];
   /** Places of messages that were known a moment ago and whose id is free by now. */
   readonly again: number[];
 }
@@ -28,11 +32,11 @@ const keyMissing = 'key-missing:';
 
 export function prepareEnqueue(schema: string) {
   const text = `select ord, outcome, state, seq from ${schema}.enqueue($1::text, $2::text[], $3::text[], $4::text[], $5::bigint[],
-    $6::bigint[], $7::integer[], $8::bigint[], $9::boolean[], $10::text[], $11::text, $12::boolean, $13::bigint)`;
+    $6::bigint[], $7::integer[], $8::bigint[], $9::boolean[], $10::text[], $11::text, $12::boolean, $13::boolean, $14::bigint)`;
 
   return async (
     on: Queryable,
-    { queue, messages, channel, detail, now }: EnqueueCall,
+    { queue, messages, newIds, channel, detail, now }: EnqueueCall,
   ): Promise<EnqueueAnswer> => {
     const { rows } = await on.query<EnqueueRow>(text, [
       queue,
@@ -47,6 +51,7 @@ export function prepareEnqueue(schema: string) {
       sparse(messages.map(({ trace }) => trace)),
       channel ?? null,
       detail,
+      newIds,
       now ?? null,
     ]);
     const [first, ...others] = rows;

@@ -81,7 +81,7 @@ export function prepareRead(schema: string) {
         left join ${schema}.finished f on f.queue_no = q.no and f.state in (3, 4, 5) and f.seq = i.seq
       where q.name = $1::text and i.id = $2::text
     ), batch as (
-      select e.*, m.id, m.seq, m.metadata, array_position(e.seqs, m.seq) as place
+      select e.*, m.id, m.seq, m.metadata, case when e.seqs is null then 1 else array_position(e.seqs, m.seq) end as place
       from message m cross join lateral (
         select e.* from ${schema}.events e
         where e.queue_no = m.no and e.last_seq >= m.seq

@@ -14,13 +14,13 @@ type Row = (SettledRow & { readonly seq: null }) | (LeasedRow & { readonly ord: 
 
 export function prepareSettleAndDequeue(schema: string) {
   const text = `
-    select ord, kind, state, null::bigint as seq, null::text as id, null::text as payload, metadata, null::bigint as priority, attempts,
+    select ord, kind, state, null::integer as place, null::bigint as seq, null::text as id, null::text as payload, metadata, null::bigint as priority, attempts,
       null::integer as attempts_max, null::bigint as visible_at, null::bigint as lease_until, version, null::bigint as enqueued_at,
       null::bigint as started_at, null::text as lease, null::text as trace, null::text as error
     from ${schema}.complete($1::text, $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint)
     union all
     select null, null, null, ${dequeueColumns}
-    from ${schema}.dequeue($7::text, $8::integer, $9::jsonb, $10::bigint, $11::text, $12::text, $13::text, $14::bigint)`;
+    from ${schema}.dequeue($7::text, $8::integer[], $9::jsonb, $10::bigint[], $11::text[], $12::text[], $13::text[], $14::bigint)`;
 
   return async (
     on: Queryable,
@@ -32,7 +32,7 @@ export function prepareSettleAndDequeue(schema: string) {
       ...batch.values(),
       batch.column(({ result }) => result),
       now ?? null,
-      ...dequeueValues(dequeue),
+      ...dequeueValues([dequeue]),
     ];
     const { rows } = await on.query<Row>(text, values);
     const settled = rows.filter((row): row is SettledRow & { seq: null } => row.seq === null);

@@ -1,0 +1,101 @@
+/**
+ * Calls of one operation on one queue that come while others are on their way go together with the next one: a commit is
+ * what a small call costs, and together they share it. Guarantees: a call that finds nothing on its way goes at once;
+ * every call gets its own answer; they go in the order in which they came; and what the server refuses as a whole is sent
+ * again one by one, so that nobody fails for somebody else's sake.
+ */
+import { SqlError } from '../../database/index.js';
+
+export interface Gathering<Input, Answer> {
+  /** One statement for all of them; an answer each. */
+  readonly send: (inputs: readonly Input[]) => Promise<readonly Answer[]>;
+  /** What an input counts towards `sizeMax`, such as its messages. */
+  readonly sizeOf: (input: Input) => number;
+  /** Whether an input may stand in one statement with those before it. */
+  readonly fits: (inputs: readonly Input[], input: Input) => boolean;
+}
+
+/** Statements of one operation and queue on their way at once. */
+const callsMax = 2;
+/** Messages, or leases, in one statement that several calls share. */
+const sizeMax = 500;
+
+interface Call<Input, Answer> {
+  readonly input: Input;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Line<Input, Answer> {
+  readonly waiting: Call<Input, Answer>[];
+  open: number;
+}
+
+export class Gather<Input, Answer> {
+  readonly #gathering: Gathering<Input, Answer>;
+  readonly #lines = new Map<string, Line<Input, Answer>>();
+
+  constructor(gathering: Gathering<Input, Answer>) {
+    this.#gathering = gathering;
+  }
+
+  run(queue: string, input: Input): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      let line = this.#lines.get(queue);
+      if (line === undefined) this.#lines.set(queue, (line = { waiting: [], open: 0 }));
+      line.waiting.push({ input, resolve, reject });
+      this.#next(queue, line);
+    });
+  }
+
+  #next(queue: string, line: Line<Input, Answer>): void {
+    while (line.open < callsMax && line.waiting.length > 0) void this.#send(queue, line, this.#take(line));
+    if (line.open === 0) this.#lines.delete(queue);
+  }
+
+  #take({ waiting }: Line<Input, Answer>): Call<Input, Answer>[] {
+    const { sizeOf, fits } = this.#gathering;
+    const inputs: Input[] = [];
+    let size = 0;
+    for (const { input } of waiting) {
+      size += sizeOf(input);
+      if (inputs.length > 0 && (size > sizeMax || !fits(inputs, input))) break;
+      inputs.push(input);
+    }
+    return waiting.splice(0, inputs.length);
+  }
+
+  async #send(
+    queue: string,
+    line: Line<Input, Answer>,
+    calls: readonly Call<Input, Answer>[],
+  ): Promise<void> {
+    line.open += 1;
+    try {
+      const answers = await this.#gathering.send(calls.map(({ input }) => input));
+      for (const [index, { resolve }] of calls.entries()) resolve(answers[index]!);
+    } catch (error) {
+      if (calls.length > 1 && error instanceof SqlError)
+        await Promise.all(calls.map((call) => this.#sendAlone(call)));
+      else for (const { reject } of calls) reject(error); // Nobody knows what has been done.
+    } finally {
+      line.open -= 1;
+      this.#next(queue, line);
+    }
+  }
+
+  async #sendAlone({ input, resolve, reject }: Call<Input, Answer>): Promise<void> {
+    try {
+      const [answer] = await this.#gathering.send([input]);
+      resolve(answer!);
+    } catch (error) {
+      reject(error);
+    }
+  }
+}
+
+/** The answers of several calls, each its own. */
+export function split<Answer>(answers: readonly Answer[], sizes: readonly number[]): Answer[][] {
+  let from = 0;
+  return sizes.map((size) => answers.slice(from, (from += size)));
+}
