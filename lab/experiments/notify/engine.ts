@@ -128,7 +128,7 @@ export async function until(what: string, boundMs: number, fact: () => unknown):
   for (const endsAtMs = performance.now() + boundMs; ; ) {
     if (await fact()) return;
     if (performance.now() > endsAtMs) throw new Error(`not within ${boundMs} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
 

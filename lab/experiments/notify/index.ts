@@ -1,7 +1,8 @@
 /** The experiments of notify, in the order in which `list` shows them. */
 import type { Experiment } from '../../experiment.js';
 import { door } from './door.js';
+import { guarantee } from './guarantee.js';
 import { notifyPeer } from './notify-peer.js';
 import { retryRule } from './retry-rule.js';
 
-export const notifyExperiments: readonly Experiment[] = [retryRule, door, notifyPeer];
+export const notifyExperiments: readonly Experiment[] = [guarantee, retryRule, door, notifyPeer];
