@@ -88,6 +88,8 @@ async function run({ quick, tell }: ExperimentContext): Promise<Report> {
     const stages: Stage[] = [];
     for (const mode of modes) {
       const lab = await server.open(`mode_${mode.name}`, mode.options);
+      // Whom nobody here follows: most of the posts of any network.
+      await addPosts(lab, await addAccounts(lab, 'stranger', 3_000), { perAuthor: 8, bytes: 500 });
       for (const followees of sizes) {
         tell(`preparing: ${mode.name}, ${followees} followees`);
         stages.push(await build(lab, mode, followees));
