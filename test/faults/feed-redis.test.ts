@@ -264,6 +264,27 @@ describe.skipIf(!findRedisServer())('a feed with timelines in Redis (needs redis
     await expectHomes(world, ids, 'live');
   });
 
+  test('a server that has become another one with no connection broken is noticed by who only reads', async () => {
+    const redis = await start({ settings: { 'enable-debug-command': 'local' } });
+    const world = await open(redis);
+    const ids: string[] = [];
+    await publish(world, 3, ids);
+    await world.drain();
+    const client = redis.connect();
+    await client.call('DEBUG', 'CHANGE-REPL-ID');
+    client.disconnect();
+    // Somebody else has looked at it: this process may not go on with what it knew.
+    await world.database.query(`update "${world.schema}".timeline_servers set id = 'the next one'`);
+    await expectHomes(world, ids, 'none');
+    const other = redis.connect();
+    const info = await other.info('server', 'replication');
+    other.disconnect();
+    const id = `${/^run_id:(\w+)/m.exec(info)?.[1]}:${/^master_replid:(\w+)/m.exec(info)?.[1]}`;
+    await world.database.query(`update "${world.schema}".timeline_servers set id = $1`, [id]);
+    await expect.poll(async () => (await world.feed.home({ reader: 'r0' })).sources.timeline).toBe('live');
+    await expectHomes(world, ids, 'live');
+  });
+
   test('F49 two processes with two Redis: the second is refused at start, and homes stay right', async () => {
     const world = await open(await start());
     const other = await start();

@@ -27,6 +27,14 @@ const reconnectMs = (times: number): number =>
 /** A primary that has become a replica: connect anew, the address may lead to another server by now. */
 const reconnectOnError = (error: Error): boolean => error.message.startsWith('READONLY');
 
+/** A server gets another replication id without closing a connection, when its role changes: it is asked again this often. */
+const identityKeptMs = 2_000;
+
+interface Identity {
+  readonly id: string;
+  askedAtMs: number;
+}
+
 export interface Answered<Reply> {
   readonly reply: Reply;
   /** Undefined: the connection broke meanwhile, and who answered is not known. */
@@ -39,7 +47,7 @@ export class RedisConnection {
   readonly #isOwn: boolean;
   readonly #log: Log;
   /** Who is at the other end of each connection; forgotten when it closes. */
-  readonly #identities = new WeakMap<Redis, { id: string }>();
+  readonly #identities = new WeakMap<Redis, Identity>();
   readonly #watched = new WeakSet<Redis>();
   readonly #known = new Set<string>();
   #wasReady = false;
@@ -120,13 +128,17 @@ export class RedisConnection {
   async ask<Reply>(node: Redis, send: (node: Redis) => Promise<Reply>): Promise<Answered<Reply>> {
     if (node.status !== 'ready' && this.#watched.has(node)) throw unavailable(`${addressOf(node)} is away`);
     const identity = this.#identities.get(node) ?? (await this.identify(node));
+    if (performance.now() - identity.askedAtMs > identityKeptMs) {
+      identity.askedAtMs = performance.now();
+      this.identify(node).catch(() => {});
+    }
     const reply = await send(node);
     const isSame = this.#identities.get(node) === identity;
     return { reply, server: isSame ? identity.id : undefined };
   }
 
   /** Asks a node who it is. */
-  async identify(node: Redis): Promise<{ id: string }> {
+  async identify(node: Redis): Promise<Identity> {
     if (!this.#watched.has(node)) {
       this.#watched.add(node);
       node.on('close', () => this.#identities.delete(node));
@@ -140,8 +152,11 @@ export class RedisConnection {
     const id = `${fieldOf(info, 'run_id')}:${fieldOf(info, 'master_replid')}`;
     if (broken) throw unavailable(`the connection to ${addressOf(node)} broke`);
     const held = this.#identities.get(node);
-    if (held?.id === id) return held;
-    const identity = { id };
+    if (held?.id === id) {
+      held.askedAtMs = performance.now();
+      return held;
+    }
+    const identity = { id, askedAtMs: performance.now() };
     this.#identities.set(node, identity);
     this.#known.add(id);
     this.#log.debug({ address: addressOf(node), server: id }, 'a server of timelines');

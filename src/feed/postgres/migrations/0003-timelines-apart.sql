@@ -85,6 +85,8 @@ declare
   usable boolean;
   floor_now bigint;
   merged bigint[] := '{}';
+  any_merged boolean;
+  any_on_the_way boolean;
   mutes boolean;
   blocks boolean;
   listed bigint[];
@@ -104,13 +106,18 @@ begin
       and exists (select 1 from {{schema}}.timeline_servers s where s.id = p_server and s.tokens_from <= p_token), false),
     exists (select 1 from {{schema}}.mutes m where m.muter = a.number),
     exists (select 1 from {{schema}}.blocks b where b.blocker = a.number)
-      or exists (select 1 from {{schema}}.blocks b where b.blocked = a.number)
-  into me, state, seen, usable, mutes, blocks
+      or exists (select 1 from {{schema}}.blocks b where b.blocked = a.number),
+    exists (select 1 from {{schema}}.authors w where w.pushed_since > 0)
+      or exists (select 1 from {{schema}}.follows f where f.follower = a.number and f.pending),
+    exists (select 1 from {{schema}}.fan_outs w where w.author = a.number)
+      or exists (select 1 from {{schema}}.fan_outs w where w.lane = 'small' and w.published_at < now_ms - p_lag_ms)
+      or exists (select 1 from {{schema}}.fan_outs w where w.lane = 'big' and w.published_at < now_ms - p_lag_ms)
+  into me, state, seen, usable, mutes, blocks, any_merged, any_on_the_way
   from {{schema}}.accounts a join {{schema}}.readers r on r.account = a.number
   where a.id = p_account and a.erased_at is null;
   if me is null then return; end if;
   floor_now := case when usable then p_floor else 9223372036854775807 end;
-  if usable then merged := {{schema}}.merged_authors(me, floor_now); end if;
+  if usable and any_merged then merged := {{schema}}.merged_authors(me, floor_now); end if;
   loop
     round := round + 1;
     listed := '{}';
@@ -127,15 +134,19 @@ begin
       window_ended := p_more and cardinality(listed) = 0;
       exit when window_ended;
     end if;
-    if p_older then
+    if p_older and usable and not any_on_the_way and cardinality(merged) = 0 and (listed_more or floor_now = 0) then
+      -- As a rule everything is in the list.
+      batch.ids := listed;
+      batch.sources := array_fill(2, array[cardinality(listed)]);
+      batch.more := listed_more;
+    elsif p_older then
       -- As long as the list has more, nothing below its floor can be among the next ones.
       batch := {{schema}}.candidates_older(
         me, case when listed_more then 0 else floor_now end, merged, at, count_now, now_ms - p_lag_ms, p_scan_max);
+      if usable then batch := {{schema}}.merge_listed(batch, listed, listed_more, true, count_now); end if;
     else
       batch := {{schema}}.candidates_newer(me, floor_now, merged, at, count_now, now_ms - p_lag_ms, p_scan_max);
-    end if;
-    if usable then
-      batch := {{schema}}.merge_listed(batch, listed, listed_more, p_older, count_now);
+      if usable then batch := {{schema}}.merge_listed(batch, listed, listed_more, false, count_now); end if;
     end if;
     exit when cardinality(batch.ids) = 0;
     looked_at := looked_at + cardinality(batch.ids);
