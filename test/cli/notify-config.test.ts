@@ -1,5 +1,5 @@
 /** The configuration file of notifications: what is right is read, what is wrong is named, and no secret is shown. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -62,6 +62,21 @@ describe('a configuration file', () => {
     expect(found?.providers.map(({ name }) => name)).toEqual(['twilio', 'webhook']);
     expect(found?.unsubscribe).toEqual({ url: 'https://us.example.test/v1/unsubscribe', secret });
     expect(found?.slots).toBe(20);
+  });
+
+  it('is in the guide as it can be used', async () => {
+    const guide = await readFile(join(import.meta.dirname, '../../docs/guides/notify-server.md'), 'utf8');
+    const text = /```json\n([\s\S]*?)```/.exec(guide)?.[1] ?? '';
+    const file = join(folder, 'guide.config.json');
+    await writeFile(file, text);
+    const secrets = { TWILIO_AUTH_TOKEN: secret, SMTP_PASSWORD: secret, UNSUBSCRIBE_SECRET: secret };
+    const found = await loadNotifyConfiguration({
+      flags: { notifyConfig: file },
+      environment: secrets,
+      log: silentLog,
+    });
+    expect(Object.keys(found?.kinds ?? {})).toEqual(['otp', 'order', 'promo']);
+    expect(found?.providers.map(({ name }) => name)).toEqual(['twilio', 'smtp']);
   });
 
   it('may check data by a JSON Schema, and its refusal does not quote the data', async () => {

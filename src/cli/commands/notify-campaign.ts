@@ -20,7 +20,7 @@ const campaignPath = (id: string) => `/v1/campaigns/${encodeURIComponent(id)}`;
 
 const batchMax = 500;
 /** The body of a request has at most 1 MiB. */
-const batchCharactersMax = 400_000;
+const batchBytesMax = 500_000;
 /** How often a paused campaign is asked whether it goes on. */
 const pausedMs = 1_000;
 
@@ -33,19 +33,20 @@ interface Batch {
 async function* batchesOf(file: string): AsyncGenerator<Batch> {
   const input = file === '-' ? process.stdin : createReadStream(file);
   let recipients: unknown[] = [];
-  let characters = 0;
+  let bytes = 0;
   let done = 0;
   let lineNumber = 0;
   for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
     lineNumber += 1;
-    done += Buffer.byteLength(line) + 1;
+    const lineBytes = Buffer.byteLength(line);
+    done += lineBytes + 1;
     if (line.trim() === '') continue;
     recipients.push(recipientOf(line, lineNumber));
-    characters += line.length;
-    if (recipients.length < batchMax && characters < batchCharactersMax) continue;
+    bytes += lineBytes;
+    if (recipients.length < batchMax && bytes < batchBytesMax) continue;
     yield { recipients, done };
     recipients = [];
-    characters = 0;
+    bytes = 0;
   }
   if (recipients.length > 0) yield { recipients, done };
 }

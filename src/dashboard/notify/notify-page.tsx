@@ -11,16 +11,20 @@ import { deliveriesRoute, formatRoute } from '../route.js';
 import { NotificationPicker } from './notification-picker.js';
 import { endStates, type Kind, type Ledger, type Provider } from './types.js';
 
-/** Counting goes over every delivery that is kept, so it is not asked for more often than it takes many times over. */
 const everyMs = 5_000;
+/** Counting goes over every delivery that is kept: the server rests so many times as long as it took. */
+const restFactor = 20;
 
 interface Sums {
   readonly kinds: readonly Kind[];
   readonly total: Ledger;
   readonly byKind: ReadonlyMap<string, Ledger>;
+  /** When this may be counted again, on the monotonic clock. */
+  readonly againAtMs: number;
 }
 
 async function readSums(signal: AbortSignal): Promise<Sums> {
+  const startedAtMs = performance.now();
   const [{ kinds }, total] = await Promise.all([
     call<{ kinds: readonly Kind[] }>('/v1/kinds', { signal }),
     call<Ledger>('/v1/ledger', { signal }),
@@ -31,7 +35,9 @@ async function readSums(signal: AbortSignal): Promise<Sums> {
         [name, await call<Ledger>('/v1/ledger', { query: { kind: name }, signal })] as const,
     ),
   );
-  return { kinds, total, byKind: new Map(ledgers) };
+  const endedAtMs = performance.now();
+  const againAtMs = endedAtMs + restFactor * (endedAtMs - startedAtMs);
+  return { kinds, total, byKind: new Map(ledgers), againAtMs };
 }
 
 export function NotifyPage() {
@@ -40,7 +46,7 @@ export function NotifyPage() {
     call('/v1/providers', { signal }),
   );
   useRepeated(() => {
-    if (!sums.loading) void sums.reload();
+    if (!sums.loading && performance.now() >= (sums.value?.againAtMs ?? 0)) void sums.reload();
     if (!providers.loading) void providers.reload();
   }, everyMs);
   return (
