@@ -179,7 +179,10 @@ describe.each(testDatabases().slice(0, 2))('cases on $name', (testDatabase) => {
     await until(async () => (await states()).every(({ state }) => state !== 'sending'), { boundMs: 5_000 });
     const settled = await states();
     expect(settled.map(({ state }) => state)).toEqual(['waiting', 'ambiguous', 'expired', 'failed']);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    // One more that is left after that tells when the next sweep has been.
+    const next = await make('promo', 'next');
+    await leave(next, 1, 80_000_000);
+    await until(async () => (await world.notify.delivery(next))!.state === 'ambiguous');
     expect(await states()).toEqual(settled);
     await database.query(`update ${world.schema}.kinds set retry_after_ms = 50 where name = 'order'`);
   });
