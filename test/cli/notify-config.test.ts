@@ -79,6 +79,34 @@ describe('a configuration file', () => {
     expect(found?.providers.map(({ name }) => name)).toEqual(['twilio', 'smtp']);
   });
 
+  it('takes every provider as the guide sets it up', async () => {
+    const guide = await readFile(join(import.meta.dirname, '../../docs/guides/notify-providers.md'), 'utf8');
+    const entries = [...guide.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text]) => JSON.parse(text ?? ''));
+    const names = [...JSON.stringify(entries).matchAll(/"env":"(\w+)"/g)].map(([, name]) => String(name));
+    const account = { project_id: 'p', client_email: 'e', private_key: 'k' };
+    const secrets = {
+      ...Object.fromEntries(names.map((name) => [name, secret])),
+      FCM_ACCOUNT: JSON.stringify(account),
+    };
+    const file = join(folder, 'providers.config.json');
+    await writeFile(file, JSON.stringify({ notify: { providers: entries } }));
+    const found = await loadNotifyConfiguration({
+      flags: { notifyConfig: file },
+      environment: secrets,
+      log: silentLog,
+    });
+    expect(found?.providers.map(({ name }) => name)).toEqual([
+      'smtp',
+      'resend',
+      'twilio',
+      'smpp',
+      'fcm',
+      'apns',
+      'web-push',
+      'webhook',
+    ]);
+  });
+
   it('may check data by a JSON Schema, and its refusal does not quote the data', async () => {
     const data = {
       type: 'object',
