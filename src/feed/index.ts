@@ -13,6 +13,14 @@ export {
   seededRandom,
 } from './generate-graph.js';
 export type * from './home.js';
+export {
+  type BadLine,
+  type FollowFormat,
+  followFormats,
+  type OnBadLine,
+  readFollows,
+  readPosts,
+} from './import-records.js';
 export { feedMetrics, type FeedMetricName } from './metrics.js';
 export type * from './operate.js';
 export { feedDefaults, type FeedOptions, type FeedOptionsInput, type RankHomes } from './options.js';

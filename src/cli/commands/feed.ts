@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { clientCommands, type ClientRun } from '../client-commands.js';
 import type { Environment, Flags } from '../config.js';
 import { print, table } from '../output.js';
+import { addFeedImport } from './feed-import.js';
 
 interface Stats {
   readonly accounts: number;
@@ -65,4 +66,5 @@ export function addFeed(program: Command, environment: Environment): void {
   );
   add('rebuild <reader>', "drop a reader's timeline and build it again from the posts", rebuild);
   add('vacuum', 'take out timelines of inactive readers and entries that nobody may see', vacuum);
+  addFeedImport(feed, environment);
 }
