@@ -235,6 +235,25 @@ describe.skipIf(!findRedisServer())('a feed with timelines in Redis (needs redis
     await expectHomes(world, ids, 'live');
   });
 
+  test('a list of an earlier build does not count', async () => {
+    const world = await open(await start());
+    const ids: string[] = [];
+    await publish(world, 3, ids);
+    await world.drain();
+    const { lists } = world.timelines;
+    // The earliest that could count.
+    const { rows } = await world.database.query<{ token: string }>(
+      `select tokens_from as token from "${world.schema}".timeline_servers`,
+    );
+    for (const { number } of (await world.context.store.resolve(world.database, readers)).values()) {
+      await lists!.drop([number]);
+      await lists!.begin({ reader: number, token: rows[0]!.token, keptMs: 60_000 });
+    }
+    await expectHomes(world, ids, 'none');
+    await world.drain();
+    await expectHomes(world, ids, 'live');
+  });
+
   test('a batch whose server has gone meanwhile is not marked as done, and is written again', async () => {
     const redis = await start();
     const world = await open(redis);

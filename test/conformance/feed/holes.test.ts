@@ -175,6 +175,23 @@ describe.each(databases)('holes on $name', (on) => {
     expect(idsOf(pages)).toEqual(shown);
   });
 
+  test('F05 while much is hidden, posts of a pulled author wait for those of pushed ones', async () => {
+    const world = await open();
+    await world.accounts('r', 'b', 'c', 'p');
+    await popular(world, 'p');
+    for (const followee of ['b', 'c', 'p']) await world.feed.follow({ follower: 'r', followee });
+    await world.open('r');
+    const shown: string[] = [];
+    for (let number = 0; number < 15; number += 1) {
+      shown.unshift(...(await publish(world, 'b', 1)));
+      shown.unshift(...(await publish(world, 'p', 1)));
+    }
+    await publish(world, 'c', 60);
+    await world.drain();
+    await world.feed.mute({ muter: 'r', muted: 'c' });
+    expect(idsOf(await walkOlder(world.feed, 'r', 5))).toEqual(shown);
+  });
+
   test('F06 posts whose rows are gone are left out and pages stay full', async () => {
     const world = await open();
     await world.accounts('r', 'a');
