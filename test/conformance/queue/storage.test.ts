@@ -1,0 +1,59 @@
+/** What the tables hold after much has come and gone, and that they are what the committed description says. */
+import { readFile, writeFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Database } from '../../../src/database/index.js';
+import { seededRandom } from '../../../src/testing/queue-suite-harness.js';
+import { testDatabases } from '../../database/test-databases.js';
+import { describeSchema } from './describe-schema.js';
+import { openQueue } from './open-store.js';
+
+const live = process.env['HEADGATE_LONG'] === '1' ? 10_000 : 2_000;
+
+describe.each(testDatabases())('tables on $name', ({ open }) => {
+  let database: Database;
+  beforeAll(async () => {
+    database = await open();
+  });
+  afterAll(async () => {
+    await database.close();
+  });
+
+  test('Q41: indexes of metadata hold nothing of values that are gone, and do not grow by them', async () => {
+    const { queue, schema, store } = await openQueue(database);
+    const one = async (sql: string): Promise<number> =>
+      Number((await database.query<{ n: string }>(`select (${sql})::text as n`)).rows[0]!.n);
+    const seed = Math.floor(Math.random() * 2 ** 31);
+    const random = seededRandom(seed);
+    const step = live / 10;
+    const enqueue = () =>
+      queue.enqueue(
+        'q',
+        Array.from({ length: step }, () => ({
+          payload: 1,
+          metadata: { user: `u${Math.floor(random() * 1e9)}` },
+        })),
+      );
+    const sizeOf = () => one(`pg_relation_size('${schema}.pairs_pkey')`);
+    for (let filled = 0; filled < live; filled += step) await enqueue();
+    const fresh = await sizeOf();
+    for (let replaced = 0; replaced < 10 * live; replaced += step) {
+      await queue.complete('q', await queue.dequeue('q', { count: step }));
+      // What autovacuum does by itself after some thousands of rows.
+      for (const table of ['pairs', 'messages', 'depth_changes'])
+        await database.query(`vacuum ${schema}.${table}`);
+      await enqueue();
+    }
+    for (let round = 0; round < 100; round += 1) await store.housekeep({ now: undefined });
+    expect([seed, await one(`select count(*) from ${schema}.pairs`)]).toEqual([seed, live]);
+    expect(await one(`select count(*) from ${schema}.depth where pair <> '' and pending = 0`)).toBe(0);
+    expect((await sizeOf()) / fresh).toBeLessThanOrEqual(1.5);
+  });
+
+  test('the migrations make what docs/reference/queue-schema.md says', async () => {
+    const { schema } = await openQueue(database);
+    const file = new URL('../../../docs/reference/queue-schema.md', import.meta.url);
+    const made = await describeSchema(database, schema);
+    if (process.env['HEADGATE_DESCRIBE_SCHEMA'] === '1') await writeFile(file, made);
+    expect(made).toBe(await readFile(file, 'utf8'));
+  });
+});
