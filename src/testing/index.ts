@@ -24,13 +24,22 @@ export {
   type HttpCounterpartOptions,
   type ReceivedRequest,
 } from './provider-http.js';
+export {
+  startPushCounterpart,
+  type PushCounterpart,
+  type PushedMessage,
+  type PushSubscription,
+} from './provider-push.js';
+export { loopbackCertificate } from './loopback-certificate.js';
 export { startResendCounterpart, type ResendCounterpart } from './provider-resend.js';
 export { startTwilioCounterpart, type TwilioCounterpart, type TwilioMessage } from './provider-twilio.js';
 export { startSmppCounterpart, type SmppCounterpart, type SubmittedMessage } from './provider-smpp.js';
 export {
+  smtpFaultShares,
   startSmtpCounterpart,
   type SmtpCounterpart,
   type SmtpFault,
+  type SmtpFaultScript,
   type SmtpMessage,
   type SmtpPhase,
 } from './provider-smtp.js';

@@ -47,16 +47,20 @@ export function faultShares(input: {
   readonly shares: readonly (readonly [share: number, fault: Fault])[];
 }): FaultScript {
   const random = seededRandom(input.seed);
-  return {
-    next() {
-      let drawn = random();
-      for (const [share, fault] of input.shares) {
-        if (drawn < share) return fault;
-        drawn -= share;
-      }
-      return none;
-    },
-  };
+  return { next: () => drawShare(input.shares, random()) ?? none };
+}
+
+/** Which of the shares a number from 0 to 1 falls into; undefined: what is left of the whole. */
+export function drawShare<T>(
+  shares: readonly (readonly [share: number, of: T])[],
+  drawn: number,
+): T | undefined {
+  let left = drawn;
+  for (const [share, of] of shares) {
+    if (left < share) return of;
+    left -= share;
+  }
+  return undefined;
 }
 
 /** Evenly from 0 to 1, the same for the same seed (mulberry32). */

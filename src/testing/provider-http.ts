@@ -34,7 +34,7 @@ export interface HttpCounterpartOptions {
   /** What it answers when it does its job. Default: 200 and `{}`. */
   readonly answer?: (request: ReceivedRequest) => HttpAnswer | Promise<HttpAnswer>;
   /** Called with each message that is taken, before it is answered or not. */
-  readonly onTaken?: (request: ReceivedRequest) => void;
+  readonly onTaken?: (request: ReceivedRequest, fault: Fault) => void;
   /** Names the message of a request: what counts as a duplicate. Default: the whole body. */
   readonly identify?: (request: ReceivedRequest) => string;
   /** Key and certificate in PEM. */
@@ -73,7 +73,7 @@ export async function startHttpCounterpart(options: HttpCounterpartOptions = {})
     if (accepts(fault)) {
       const name = identify(request);
       taken.set(name, (taken.get(name) ?? 0) + 1);
-      options.onTaken?.(request);
+      options.onTaken?.(request, fault);
     }
     await behave(fault, outgoing, () => Promise.resolve(answer(request)));
   };

@@ -18,17 +18,27 @@ export async function startResendCounterpart(
   options: { readonly faults?: FaultScript } = {},
 ): Promise<ResendCounterpart> {
   const sent = new Map<string, { id: string; body: string }>();
+  /** The first request of a key, while it is at work. */
+  const running = new Map<string, ReceivedRequest>();
   let otherPayloads = 0;
   const counterpart = await startHttpCounterpart({
     ...options,
     identify: ({ headers }: ReceivedRequest) => headers['idempotency-key'] ?? '',
     // A message that is taken is sent once a key, whatever its caller was told.
-    onTaken({ headers, body }) {
+    onTaken(request, fault) {
+      const { headers, body } = request;
       const key = headers['idempotency-key'] ?? '';
-      if (!sent.has(key)) sent.set(key, { id: `email-${sent.size + 1}`, body: body.toString() });
+      if (sent.has(key)) return;
+      sent.set(key, { id: `email-${sent.size + 1}`, body: body.toString() });
+      if (fault.kind === 'late') running.set(key, request);
     },
-    answer({ headers, body }) {
-      const first = sent.get(headers['idempotency-key'] ?? '');
+    answer(request) {
+      const { headers, body } = request;
+      const key = headers['idempotency-key'] ?? '';
+      const first = sent.get(key);
+      const atWork = running.get(key);
+      if (atWork === request) running.delete(key);
+      else if (atWork !== undefined) return { status: 409, body: error('concurrent_idempotent_requests') };
       if (first !== undefined && first.body !== body.toString()) {
         otherPayloads += 1;
         return { status: 409, body: error('invalid_idempotent_request') };

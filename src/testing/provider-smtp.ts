@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { drawShare, seededRandom } from './provider-faults.js';
 
 export type SmtpPhase = 'connect' | 'greeting' | 'ehlo' | 'mail' | 'rcpt' | 'data' | 'body';
 
@@ -11,6 +12,20 @@ export type SmtpPhase = 'connect' | 'greeting' | 'ehlo' | 'mail' | 'rcpt' | 'dat
 export interface SmtpFault {
   readonly at: SmtpPhase;
   readonly does: 'close' | 'reset' | 'silent' | 'drip' | { readonly reply: string };
+}
+
+export interface SmtpFaultScript {
+  /** The fault of the next connection. */
+  next(): SmtpFault | undefined;
+}
+
+/** Draws each fault with its share of all connections; the same seed gives the same script. */
+export function smtpFaultShares(input: {
+  readonly seed: number;
+  readonly shares: readonly (readonly [share: number, fault: SmtpFault])[];
+}): SmtpFaultScript {
+  const random = seededRandom(input.seed);
+  return { next: () => drawShare(input.shares, random()) };
 }
 
 export interface SmtpMessage {
@@ -27,16 +42,18 @@ export interface SmtpCounterpart {
   /** Bodies that were read to their final dot, taken or not. */
   readonly messages: readonly SmtpMessage[];
   connections(): { readonly total: number; readonly open: number };
-  /** The fault of each next connection, in order; then none. */
-  script(faults: readonly (SmtpFault | undefined)[], options?: { readonly repeat?: boolean }): void;
+  /** The fault of each next connection: in order and then none, or as a script draws them. */
+  script(
+    faults: readonly (SmtpFault | undefined)[] | SmtpFaultScript,
+    options?: { readonly repeat?: boolean },
+  ): void;
   stop(): Promise<void>;
 }
 
 export async function startSmtpCounterpart(): Promise<SmtpCounterpart> {
   const messages: SmtpMessage[] = [];
   const sockets = new Set<Socket>();
-  let faults: (SmtpFault | undefined)[] = [];
-  let repeat = false;
+  let script: SmtpFaultScript = { next: () => undefined };
   let total = 0;
 
   const server = createServer((socket) => {
@@ -44,8 +61,7 @@ export async function startSmtpCounterpart(): Promise<SmtpCounterpart> {
     sockets.add(socket);
     socket.on('error', () => {});
     socket.on('close', () => sockets.delete(socket));
-    const fault = repeat ? faults[0] : faults.shift();
-    converse(socket, fault, messages);
+    converse(socket, script.next(), messages);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -54,9 +70,13 @@ export async function startSmtpCounterpart(): Promise<SmtpCounterpart> {
     port: (server.address() as AddressInfo).port,
     messages,
     connections: () => ({ total, open: sockets.size }),
-    script(next, options = {}) {
-      faults = [...next];
-      repeat = options.repeat ?? false;
+    script(next, { repeat = false } = {}) {
+      if (!Array.isArray(next)) {
+        script = next as SmtpFaultScript;
+        return;
+      }
+      const faults = [...(next as readonly (SmtpFault | undefined)[])];
+      script = { next: () => (repeat ? faults[0] : faults.shift()) };
     },
     async stop() {
       const closed = once(server, 'close');

@@ -63,7 +63,7 @@ describe.each(testDatabases().slice(0, 2))(
       ['promo', 'ambiguous', 'sent once, and nobody knew'],
       ['order', 'failed', 'tried until its attempts were used up'],
       ['promo', 'failed', 'refused, as it seemed'],
-    ] as const)('%s that is %s (%s) becomes sent, with what it cost', async (kind, as) => {
+    ] as const)('%s that is %s (%s) becomes sent, with what it cost', async (kind, as, _how) => {
       const address = `${kind}-${as}@example.test`;
       const id = await ended(kind, as, address);
       const calls = provider.calls(address).length;

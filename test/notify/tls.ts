@@ -1,22 +1,5 @@
-/** A certificate for 127.0.0.1 and keys that protect nothing: for counterparts on loopback only. */
-export const tls = {
-  key: `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgn6msiFsCVFEwj4LA
-VCyWkJPDmiMpXd0zq/KbM+E3bCyhRANCAASip5RbSJoBArcEHuzb8Lq5HgXEWI9A
-kmDs7cpfqOsTdnIEA+Z5O3q0ZKe2uSa+cLW3EEI3bWELngeH1UohGprZ
------END PRIVATE KEY-----`,
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBnDCCAUGgAwIBAgIUE/MEEh9RWw6Mwk/2F9liyH7DR54wCgYIKoZIzj0EAwIw
-FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEzMDE0MjYxN1oYDzIxMjYxMTA2
-MTQyNjE3WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
-PQMBBwNCAASip5RbSJoBArcEHuzb8Lq5HgXEWI9AkmDs7cpfqOsTdnIEA+Z5O3q0
-ZKe2uSa+cLW3EEI3bWELngeH1UohGprZo28wbTAdBgNVHQ4EFgQUE+U1hBplH3/X
-WQlWIuRDU+Ad9r8wHwYDVR0jBBgwFoAUE+U1hBplH3/XWQlWIuRDU+Ad9r8wDwYD
-VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
-zj0EAwIDSQAwRgIhAJiAWVm7eEcSLtUSRW5eCzNaJtTrSDGPxkEKUKlk2DMwAiEA
-7RuyzXVeuJhb0MkrGvWURtqHJCCTSwjZAmDS8x9xGV4=
------END CERTIFICATE-----`,
-};
+/** Keys that protect nothing, for counterparts on loopback. */
+export { loopbackCertificate as tls } from '../../src/testing/index.js';
 
 export const apnsKey = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgfnRUIaKTOuDsj+6x
