@@ -174,10 +174,10 @@ class RedisTimelines implements TimelineLists {
     return guarded(async () => {
       await connection.ready();
       return Promise.all(
-        connection.primaries().map(async (node) => ({
+        [...this.#servingNodes(connection)].map(async ([node, { prefix }]) => ({
           id: (await connection.identify(node)).id,
           address: addressOf(node),
-          beat: Number((await node.get(this.#beatKey(connection, node))) ?? 0),
+          beat: Number((await node.get(`${prefix}beat`)) ?? 0),
         })),
       );
     });
@@ -187,16 +187,21 @@ class RedisTimelines implements TimelineLists {
     const { connection } = await this.#open();
     await guarded(() =>
       Promise.all(
-        connection.primaries().map((node) => node.set(this.#beatKey(connection, node), String(now))),
+        [...this.#servingNodes(connection)].map(([node, { prefix }]) =>
+          node.set(`${prefix}beat`, String(now)),
+        ),
       ),
     );
   }
 
-  /** Of the first bucket that the node serves. */
-  #beatKey(connection: RedisConnection, node: Redis): string {
-    const bucket = this.#buckets.find(({ slot }) => connection.nodeOf(slot) === node);
-    if (bucket === undefined) throw unavailable(`${addressOf(node)} serves none of the buckets`);
-    return `${bucket.prefix}beat`;
+  /** Nodes that hold timelines, each with the first of its buckets. */
+  #servingNodes(connection: RedisConnection): Map<Redis, Bucket> {
+    const serving = new Map<Redis, Bucket>();
+    for (const bucket of this.#buckets) {
+      const node = connection.nodeOf(bucket.slot);
+      if (!serving.has(node)) serving.set(node, bucket);
+    }
+    return serving;
   }
 
   async hasKnown(server: string): Promise<boolean> {
