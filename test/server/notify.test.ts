@@ -354,6 +354,28 @@ describe('a campaign', () => {
   });
 });
 
+describe('the overview', () => {
+  it('counts what was accepted, attempted and ended, and messages that have used up their attempts', async () => {
+    const to = sms('+41791110005');
+    const body = { kind: 'otp', user: 'over', key: 'view', data: { code: '1' }, to };
+    await sent((await server.call('POST', '/v1/notifications', body)).body.id);
+    await server.call('POST', '/v1/notifications', body);
+    await server.call('POST', '/v1/queues/failing/messages', { messages: [{ id: 'bad', payload: null }] });
+    const { messages } = (await server.call('POST', '/v1/queues/failing/dequeue', {})).body;
+    const { leaseToken } = messages[0];
+    await server.call('POST', '/v1/queues/failing/messages/bad/fail', { leaseToken, error: 'no' });
+    const overview = async () => (await server.call('GET', '/v1/overview')).body;
+    await expect
+      .poll(async () => (await overview()).notify.attempts.sent, { timeout: 50_000 })
+      .toBeGreaterThan(0);
+    const { notify, queues } = await overview();
+    expect(notify.kinds).toBe(4);
+    expect(notify.duplicatesTotal).toBeGreaterThan(0);
+    expect(notify.acceptedTotal).toBeGreaterThan(0);
+    expect(queues).toContainEqual(expect.objectContaining({ queue: 'failing', errored: 1 }));
+  });
+});
+
 describe('operating', () => {
   it('lists kinds, providers and deliveries, and the ledger adds up', async () => {
     const names = (list: { name: string }[]) => list.map(({ name }) => name);

@@ -101,6 +101,8 @@ export function addStart(program: Command, environment: Environment): void {
         withWorkers: true,
         print,
         prepare: async (running) => {
+          // a server that stops takes no receipts
+          running.signal.addEventListener('abort', () => void notifyDemo?.stop(), { once: true });
           const prepared = await prepareWorld(running, demo, {
             dataFolder: config.dataFolder,
             notifies: notifyDemo !== undefined,

@@ -1,7 +1,8 @@
 /**
  * The other side of the demo's notifications: a small server on loopback that takes text messages and e-mails the way
- * two well-known providers do, sends nothing anywhere, and misbehaves a little by a seeded draw. Receipts for text
- * messages come back signed. Memory is bounded.
+ * two well-known providers do, sends nothing anywhere, and misbehaves a little by a seeded draw. Now and then its e-mail
+ * side falls silent for a while, so that the circuit breaker has something to do. Receipts for text messages come back
+ * signed. Memory is bounded.
  */
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
@@ -10,6 +11,7 @@ import type { AddressInfo, Socket } from 'node:net';
 
 export interface Counterpart {
   readonly url: string;
+  /** Ends its receipts and its connections. May be called twice. */
   stop(): Promise<void>;
 }
 
@@ -22,6 +24,8 @@ export interface CounterpartOptions {
 
 /** Of all requests. What is silent is ambiguous: of those, every second one has been taken. */
 const shares = { silent: 0.02, throttled: 0.02, broken: 0.01, refused: 0.01 };
+/** Of every four minutes, the last twenty seconds. */
+const silence = { everyMs: 240_000, forMs: 20_000 };
 const rememberedMax = 1_000;
 const bodyBytesMax = 64 * 1024;
 const receiptMs = 400;
@@ -56,7 +60,11 @@ function answer(response: ServerResponse, status: number, body: object, headers:
 export async function startCounterpart({ authToken, random }: CounterpartOptions): Promise<Counterpart> {
   const emails = new Map<string, string>();
   const timers = new Set<NodeJS.Timeout>();
+  const startedAtMs = performance.now();
   let taken = 0;
+
+  const isSilent = (): boolean =>
+    (performance.now() - startedAtMs) % silence.everyMs > silence.everyMs - silence.forMs;
 
   const receiptLater = (statusUrl: string | null, sid: string): void => {
     if (statusUrl === null) return;
@@ -88,7 +96,7 @@ export async function startCounterpart({ authToken, random }: CounterpartOptions
     const isEmail = request.url === '/emails';
     const take = () =>
       isEmail ? takeEmail(String(request.headers['idempotency-key'] ?? '')) : takeText(body);
-    switch (draw(random)) {
+    switch (isEmail && isSilent() ? 'silent' : draw(random)) {
       case 'silent':
         if (random() < 0.5) take();
         return;
@@ -118,6 +126,7 @@ export async function startCounterpart({ authToken, random }: CounterpartOptions
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async stop() {
       for (const timer of timers) clearTimeout(timer);
+      if (!server.listening) return;
       const closed = once(server, 'close');
       server.close();
       for (const socket of sockets) socket.destroy();
