@@ -11,6 +11,7 @@ const outputs: Readonly<Record<string, string>> = {
   'first-queue.ts': 'sent receipt at attempt 2\n',
   'first-feed.ts': 'ann: good morning',
   'first-notification.ts': 'the second one is duplicate, of the same notification: true',
+  'order-and-campaign.ts': 'campaign: 500 taken, 500 sent\n',
   'transaction.ts': 'to ship: order-1\n',
 };
 
