@@ -5,6 +5,7 @@ import { knownAccounts } from './manage-accounts.js';
 import { invalidInput } from '../errors.js';
 import type { FeedStats } from './operate.js';
 import { rebuild } from './timeline-work.js';
+import { vacuum } from './vacuum.js';
 import { accountId, postId } from './validate.js';
 
 export function operateMethods(
@@ -42,18 +43,7 @@ export function operateMethods(
       return rebuild(context, known.reader.number);
     },
 
-    async vacuum() {
-      const total = { timelinesDropped: 0, entriesDeleted: 0, rowsDeleted: 0 };
-      let position: string | undefined = '0';
-      while (position !== undefined) {
-        const step = await vacuumStep(context, position);
-        total.timelinesDropped += step.timelines;
-        total.entriesDeleted += step.entries;
-        total.rowsDeleted += step.rows;
-        position = step.position;
-      }
-      return total;
-    },
+    vacuum: () => vacuum(context),
 
     async fanOutProgress(id) {
       return store.fanOutProgress(database, { post: postId('id', id), now: context.now() });
@@ -80,19 +70,6 @@ function parsePlace(text: string): Place {
     // said below
   }
   throw invalidInput('after', text, 'the `next` of a page');
-}
-
-function vacuumStep({ database, store, options, now }: FeedContext, position: string) {
-  const step = {
-    position,
-    activeMs: options.activeMs,
-    deletedKeptMs: options.deletedKeptMs,
-    rankingKeptMs: options.ranking.keptMs,
-    rowsMax: options.stepRowsMax,
-    now: now(),
-  };
-  if (store.apart) return store.vacuumStep(database, step);
-  return database.transaction((transaction) => store.vacuumStep(transaction, step));
 }
 
 /**

@@ -12,6 +12,7 @@ import { fanOut, fanOutBatch } from './fan-out.js';
 import { foldFollowers, reportLag, sweepFanOuts, sweepModes, trimSome } from './housekeeping.js';
 import { settleTimelineServers, startTimelineServers } from './timeline-servers.js';
 import { backfill, forgetAuthor, rebuildIfNeeded } from './timeline-work.js';
+import { VacuumRound } from './vacuum.js';
 import { feedQueues, parseWork } from './work.js';
 
 export interface FeedWorkerOptions {
@@ -112,6 +113,22 @@ async function erase({ database, store, options, now }: FeedContext, account: st
 const trimMsMax = 100;
 const restMs = 30_000;
 
+/** Nobody waits for vacuum: it takes a twentieth of one connection, and rests long when it has been everywhere. */
+const vacuumMsMax = 50;
+const vacuumRestMs = 600_000;
+
+/** Answers whether the round of steps has ended. */
+async function stepsWithin(
+  { clock }: FeedContext,
+  msMax: number,
+  step: () => Promise<boolean>,
+): Promise<boolean> {
+  const endsAtMs = clock.monotonicMs() + msMax;
+  let ended = false;
+  while (!ended && clock.monotonicMs() < endsAtMs) ended = await step();
+  return ended;
+}
+
 const stopped = ['database-closed', 'database-unavailable', 'stopped'];
 
 /** Work that goes round in steps rests between two rounds, so that an idle feed leaves the database alone. */
@@ -122,8 +139,8 @@ class Pace {
     return clock.monotonicMs() >= this.#restsUntilMs;
   }
 
-  took({ clock }: FeedContext, ended: boolean): void {
-    if (ended) this.#restsUntilMs = clock.monotonicMs() + restMs;
+  took({ clock }: FeedContext, ended: boolean, forMs = restMs): void {
+    if (ended) this.#restsUntilMs = clock.monotonicMs() + forMs;
   }
 }
 
@@ -135,6 +152,8 @@ class Housekeeper {
   #ended = true;
   readonly #modes = new Pace();
   readonly #trim = new Pace();
+  readonly #vacuum = new Pace();
+  readonly #vacuumRound = new VacuumRound();
 
   constructor(context: FeedContext, everyMs: number) {
     this.#context = context;
@@ -161,10 +180,11 @@ class Housekeeper {
     await sweepFanOuts(context);
     if (all || this.#modes.isDue(context)) this.#modes.took(context, await sweepModes(context));
     if (all || this.#trim.isDue(context)) {
-      const endsAtMs = context.clock.monotonicMs() + trimMsMax;
-      let ended = false;
-      while (!ended && context.clock.monotonicMs() < endsAtMs) ended = await trimSome(context);
-      this.#trim.took(context, ended);
+      this.#trim.took(context, await stepsWithin(context, trimMsMax, () => trimSome(context)));
+    }
+    if (all || this.#vacuum.isDue(context)) {
+      const ended = await stepsWithin(context, vacuumMsMax, () => this.#vacuumRound.step(context));
+      this.#vacuum.took(context, ended, vacuumRestMs);
     }
     await reportLag(context);
   }
