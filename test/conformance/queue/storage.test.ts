@@ -49,9 +49,9 @@ describe.each(testDatabases())('tables on $name', ({ open }) => {
     expect((await sizeOf()) / fresh).toBeLessThanOrEqual(1.5);
   });
 
-  test('the migrations make what docs/reference/queue-schema.md says', async () => {
+  test('the migrations make what docs/reference/queue-tables.md says', async () => {
     const { schema } = await openQueue(database);
-    const file = new URL('../../../docs/reference/queue-schema.md', import.meta.url);
+    const file = new URL('../../../docs/reference/queue-tables.md', import.meta.url);
     const made = await describeSchema(database, schema);
     if (process.env['HEADGATE_DESCRIBE_SCHEMA'] === '1') await writeFile(file, made);
     expect(made).toBe(await readFile(file, 'utf8'));
