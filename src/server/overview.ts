@@ -6,8 +6,7 @@ import { isHeadgateError } from '../errors.js';
 import type { FeedMetricName } from '../feed/index.js';
 import { createErroredCount } from './errored-count.js';
 import { readNotify, type NotifyOverview } from './overview-notify.js';
-import type { QueueMetric, WorkerMetric } from '../queue/index.js';
-import type { Prometheus } from './metrics.js';
+import type { QueueMetric } from '../queue/index.js';
 import type { ServerParts } from './parts.js';
 
 export interface QueueOverview {
@@ -60,20 +59,7 @@ export interface Overview {
 
 const reuseMs = 500;
 
-/** What callers settled themselves and what workers settled: they are counted apart, at the place where it happens. */
-async function settledTotal(prometheus: Prometheus, queue: string, by: Settlement): Promise<number> {
-  const sum = (name: QueueMetric | WorkerMetric, labels: Record<string, string>) =>
-    prometheus.sum(name, labels);
-  const { operation, outcome } = by;
-  const byCallers = await sum('headgate_queue_settled_total', { queue, operation, outcome: 'done' });
-  return byCallers + (await sum('headgate_worker_messages_total', { queue, outcome }));
-}
-
-interface Settlement {
-  readonly operation: 'complete' | 'fail';
-  /** How a worker counts it. */
-  readonly outcome: 'completed' | 'failed';
-}
+const settled = (queue: string, operation: 'complete' | 'fail') => ({ queue, operation, outcome: 'done' });
 
 async function readQueues(
   { queue, prometheus }: ServerParts,
@@ -94,8 +80,8 @@ async function readQueues(
         running,
         lagSeconds: (oldest?.ageMs ?? 0) / 1_000,
         enqueuedTotal: await sum('headgate_queue_enqueued_total', { queue: name, outcome: 'created' }),
-        completedTotal: await settledTotal(prometheus, name, { operation: 'complete', outcome: 'completed' }),
-        failedTotal: await settledTotal(prometheus, name, { operation: 'fail', outcome: 'failed' }),
+        completedTotal: await sum('headgate_queue_settled_total', settled(name, 'complete')),
+        failedTotal: await sum('headgate_queue_settled_total', settled(name, 'fail')),
         errored: await errored(name),
       };
     }),

@@ -79,3 +79,38 @@ test('lag in seconds and slots in use are shown by queue and lane', async () => 
   await worker.stop();
   await queue.stop();
 });
+
+test('what a worker takes and ends is counted with what callers take and end', async () => {
+  const counts = new Map<string, number>();
+  const metrics = () => ({
+    set() {},
+    observe() {},
+    add: (name: string, labels: Readonly<Record<string, string>>, amount = 1) => {
+      const key = [name, labels['operation'], labels['outcome']].filter(Boolean).join(' ');
+      counts.set(key, (counts.get(key) ?? 0) + amount);
+    },
+  });
+  const queue = createQueue({ store: createMemoryQueueStore(), metrics });
+  await queue.start();
+  await queue.enqueue(
+    'q',
+    messages(30).map((message) => ({ ...message, attemptsMax: 1 })),
+  );
+  await queue.complete('q', await queue.dequeue('q', { count: 5 }));
+  const worker = createWorker({
+    queue,
+    queues: ['q'],
+    metrics,
+    handler: ({ id }) => {
+      if (Number(id.slice(1)) % 2 === 1) throw new Error('odd');
+    },
+  });
+  await worker.start();
+  await until(async () => (await queue.depth('q')).pending + (await queue.depth('q')).running === 0);
+  await worker.stop();
+  // m0 to m4 by a caller; of m5 to m29 the twelve even ones by the worker.
+  expect(counts.get('headgate_queue_settled_total complete done')).toBe(5 + 12);
+  expect(counts.get('headgate_queue_settled_total fail done')).toBe(13);
+  expect(counts.get('headgate_queue_dequeued_total')).toBe(30);
+  await queue.stop();
+});

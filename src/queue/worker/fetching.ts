@@ -9,6 +9,7 @@
  * A lane of a queue is asked only when the shared slots cannot take its messages: they are taken, or the queue is full.
  */
 import { randomToken } from '../../ids.js';
+import type { QueueCounters } from '../counters.js';
 import type { SlotLedger } from '../lanes.js';
 import { laneOf, noLane } from '../lanes.js';
 import type { LeasedMessage, Metadata } from '../message.js';
@@ -31,6 +32,7 @@ export interface FetcherOptions {
   readonly settler: Settler;
   readonly rate: Rate;
   readonly gate: CallGate;
+  readonly counters: QueueCounters;
   readonly wake: () => void;
   readonly onMessages: (
     messages: readonly LeasedMessage[],
@@ -197,6 +199,7 @@ export class Fetcher {
 
   #received(fetch: Fetch, messages: readonly LeasedMessage[], sentAtMs: number): void {
     const { source, lane, count } = fetch;
+    this.#options.counters.dequeued(source.queue, messages);
     if (lane === undefined) {
       this.#askedShared -= count;
       source.answered({ call: fetch.call, asked: count, got: messages.length });

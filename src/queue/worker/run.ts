@@ -4,6 +4,7 @@
  */
 import { groundError } from '../../errors.js';
 import type { Metrics } from '../../metrics.js';
+import { QueueCounters } from '../counters.js';
 import { SlotLedger } from '../lanes.js';
 import type { LeasedMessage } from '../message.js';
 import { CallGate, ErrorLines } from './calls.js';
@@ -51,6 +52,7 @@ export class Run {
     this.#errors = new ErrorLines({ log, clock, worker: settings.name });
     const wake = (): void => this.wake();
     const metrics = this.#metrics;
+    const counters = new QueueCounters(settings.metrics);
     const rate = new Rate(clock);
     this.room = new WaitingRoom(settings.lanes.length);
     const floors = settings.lanes.map(({ floor }) => floor);
@@ -69,6 +71,7 @@ export class Run {
       leases: this.leases,
       log,
       metrics,
+      counters,
       wake,
       onSettled: (queue, kind) => this.#settled(queue, kind),
     });
@@ -78,6 +81,7 @@ export class Run {
       ...shared,
       waiting: this.room,
       gate: this.#gate('dequeue', wake),
+      counters,
       onMessages: (messages, fetch) => this.#arrived(messages, fetch),
     });
     for (const source of this.fetcher.sources) this.#sources.set(source.queue, source);

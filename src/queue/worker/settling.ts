@@ -7,6 +7,7 @@
 import type { Clock } from '../../clock.js';
 import type { Log } from '../../log.js';
 import type { Metrics } from '../../metrics.js';
+import type { QueueCounters } from '../counters.js';
 import { parseErrorText } from '../parse.js';
 import type { FollowUp, LeaseOutcome, QueueStore } from '../store.js';
 import type { CallGate } from './calls.js';
@@ -45,6 +46,7 @@ export interface SettlerOptions {
   readonly leases: Leases;
   readonly log: Log;
   readonly metrics: Metrics<WorkerMetric>;
+  readonly counters: QueueCounters;
   /** Something can be sent or has been answered. */
   readonly wake: () => void;
   /** Messages of this queue have ended or gone back: others may have become dequeueable. */
@@ -125,6 +127,7 @@ export class Settler {
     const first = settlements[0];
     if (first === undefined) return;
     const { queue } = first.held.message;
+    this.#options.counters.settled(queue, first.kind, outcomes);
     for (const [outcome, count] of counts) {
       this.#options.metrics.add('headgate_worker_messages_total', { queue, outcome }, count);
     }
