@@ -192,6 +192,25 @@ describe.skipIf(!findRedisServer())('bounds of the redis store (needs redis-serv
     expect(await queue.dequeue('both', { where, count: 2 })).toMatchObject([{ id: 'm1' }, { id: 'free11' }]);
   });
 
+  test('an empty dequeue asks the server four things, and looks for what came due only now and then', async () => {
+    // By the server's clock: the looks are rationed by it.
+    const ask = () =>
+      store.dequeue({
+        queue: 'empty',
+        count: 1,
+        where: {},
+        leaseMs: undefined,
+        requestId: `r${Math.random()}`,
+        worker: undefined,
+        now: undefined,
+      });
+    await ask();
+    await monitor.sinceLastLook();
+    await Promise.all(Array.from({ length: 200 }, ask));
+    // The server's own time for 200 calls leaves room for a look or two, on a slow machine for some more.
+    expect(await monitor.sinceLastLook()).toBeLessThan(200 * 5);
+  });
+
   test('in all of this no function went past its bounds', () => {
     expect(monitor.commandsSeen).toBeGreaterThan(5);
     expect(monitor.argumentsSeen).toBeLessThanOrEqual(argumentsMax);

@@ -283,6 +283,17 @@ describe.skipIf(!findRedisServer())('the redis store and its server (needs redis
     expect(await connect(server).zcard('t:{q}:r')).toBe(1);
   });
 
+  test('what another than these functions has put among what comes due is found as well', async () => {
+    const server = await startServer();
+    const { queue } = open(server.url);
+    await queue.enqueue('q', [{ id: 'm', payload: {}, delayMs: 3_600_000 }]);
+    expect(await queue.dequeue('q')).toEqual([]);
+    const client = connect(server);
+    const [member] = await client.zrangeBuffer('t:{q}:i', '0', '0');
+    await client.zadd('t:{q}:i', 'XX', '1', member!);
+    await until(async () => (await queue.dequeue('q')).some(({ id }) => id === 'm'));
+  });
+
   test('hints come again after the listening connection has gone silent', async () => {
     const server = await startServer();
     const proxy = await startProxy({ target: { host: '127.0.0.1', port: server.port } });

@@ -51,13 +51,11 @@ export async function run(
 ): Promise<Answer> {
   const keys = more.keys ?? keysOf(context, place);
   const wantsEvents = context.publish === undefined ? '0' : '1';
-  const reply = (await context.caller.call(name, keys, [now ?? '', wantsEvents, ...args])) as [
-    number,
-    unknown,
-    Buffer[]?,
-    Buffer[]?,
-  ];
-  const [again, answer, events, damaged] = reply;
+  const reply = await context.caller.call(name, keys, [now ?? '', wantsEvents, ...args]);
+  // An answer that stands alone, see `reply` in lua/context.lua.
+  if (reply === null) return { again: 0, answer: [] };
+  if (!Array.isArray(reply) || typeof reply[0] !== 'number') return { again: 0, answer: reply };
+  const [again, answer, events, damaged] = reply as [number, unknown, Buffer[]?, Buffer[]?];
   if (events && events.length > 0) context.publish?.(decodeEvents(place.queue, events));
   for (const id of damaged ?? []) context.damaged(place.queue, id.toString());
   return { again: Number(again), answer };

@@ -54,7 +54,7 @@ local function completeEnqueue(keys, args)
   flush(c)
   if held and byte(answer) == 100 then
     for k = 1, #queues do
-      local target, own = open(queues[k].base, args, true), { args[1], args[2] }
+      local target, own = open(queues[k].base, args, true, true), { args[1], args[2] }
       for at = queues[k].from, queues[k].to do own[#own + 1] = args[at] end
       enqueueAll(target, own, 3)
       flush(target)

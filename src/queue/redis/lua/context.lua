@@ -30,7 +30,7 @@ local NONE = {}
 
 local function newContext()
   return {
-    base = '', names = NONE, now = 0, cfg = NONE, wantsEvents = false, events = NONE, damaged = NONE,
+    base = '', names = NONE, now = 0, cfg = NONE, seq = false, wantsEvents = false, events = NONE, damaged = NONE,
     records = {}, bodies = {}, dirty = {}, sets = {}, counts = NONE, requests = NONE, expiring = NONE,
     touched = NONE, busy = NONE, freed = NONE, hint = false,
   }
@@ -41,9 +41,10 @@ local function emptied(t)
 end
 
 -- args[1]: unix milliseconds, or '' for the server's clock. args[2]: '1' when the caller wants the events. One context serves all
--- calls, which follow one another; a call that works on several queues asks for contexts of its own.
+-- calls, which follow one another; a call that works on several queues asks for contexts of its own. Whoever is going to enqueue
+-- gets the last number given as well.
 local common
-local function open(base, args, isOwn)
+local function open(base, args, isOwn, isEnqueue)
   local now = args[1] ~= '' and tonumber(args[1])
   if not now then
     local time = call('TIME')
@@ -52,7 +53,12 @@ local function open(base, args, isOwn)
   if not common then common = newContext() end
   local c = isOwn and newContext() or common
   c.base, c.names, c.now, c.wantsEvents, c.hint = base, namesOf(base), now, args[2] == '1', false
-  c.cfg = configurationOf(call('HGET', c.names[':q'], 'fast'))
+  if isEnqueue then
+    local fields = call('HMGET', c.names[':q'], 'fast', 'seq')
+    c.cfg, c.seq = configurationOf(fields[1]), fields[2]
+  else
+    c.cfg = configurationOf(call('HGET', c.names[':q'], 'fast'))
+  end
   c.records, c.bodies, c.dirty, c.sets = emptied(c.records), emptied(c.bodies), emptied(c.dirty), emptied(c.sets)
   c.events, c.damaged, c.counts, c.requests, c.expiring = NONE, NONE, NONE, NONE, NONE
   c.touched, c.busy, c.freed = NONE, NONE, NONE
@@ -78,9 +84,14 @@ local function touch(c, value, busyKey, isFreed)
   if isFreed then c.freed[value], c.busy[value] = true, nil end
 end
 
--- A lease of a request has ended; the token begins with the request id.
+-- The token begins with the request id.
+local function requestOf(token)
+  return sub(token, 1, find(token, '.', 1, true) - 1)
+end
+
+-- A lease of a request has ended.
 local function endOfLease(c, token, requestSize)
-  local request = sub(token, 1, find(token, '.', 1, true) - 1)
+  local request = requestOf(token)
   if c.requests == NONE then c.requests = {} end
   c.requests[request] = requestSize == 1 or (c.requests[request] or 0) + 1
 end
@@ -201,14 +212,21 @@ local function count(c, field, by)
   c.counts[field] = (c.counts[field] or 0) + by
 end
 
+-- Something of i or r comes due then.
+local function comesDue(c, at)
+  if at < c.names.dueAt then c.names.dueAt = at end
+end
+
 -- Scores are whole numbers. A number as an argument would be printed with 17 digits, which costs more than all the rest.
 local function flushSets(c)
   local lastScore, lastText
   for suffix, members in pairs(c.sets) do
     local added, removed, adds, removes = NONE, NONE, 0, 0
+    local isTimed = suffix == ':r' or suffix == ':i'
     for member, score in pairs(members) do
       if score then
         if adds == 0 then added = {} end
+        if isTimed then comesDue(c, score) end
         if score ~= lastScore then lastScore, lastText = score, type(score) == 'number' and format('%d', score) or score end
         added[adds + 1], added[adds + 2] = lastText, member
         adds = adds + 2
@@ -353,10 +371,17 @@ local function publishHint(c)
   if c.hint then call('PUBLISH', c.names[':hint'], '') end
 end
 
--- Ends a call: writes, then answers whether to call again, its own answer, events (id, packed, head, …), damaged ids.
+-- Ends a call: writes, then answers whether to call again, its own answer, events (id, packed, head, …), damaged ids. A table costs
+-- the server as much as a command on its way out: where the answer is all there is to say, it stands alone, an empty list as nil.
 local function reply(c, again, answer)
   flush(c)
   publishHint(c)
-  if #c.events == 0 and #c.damaged == 0 then return { again, answer } end
-  return { again, answer, c.events, c.damaged }
+  if #c.events > 0 or #c.damaged > 0 then return { again, answer, c.events, c.damaged } end
+  if again == 0 then
+    local kind = type(answer)
+    if kind == 'string' then return answer end
+    if kind == 'table' and answer[1] == nil then return false end
+    if kind == 'table' and type(answer[1]) == 'string' then return answer end
+  end
+  return { again, answer }
 end

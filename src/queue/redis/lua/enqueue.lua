@@ -87,7 +87,7 @@ local function enqueueAll(c, args, from)
   local ids, answers = {}, {}
   for k = from, #args, 3 do ids[#ids + 1] = args[k] end
   readKnown(c, ids)
-  local last = call('HGET', c.names[':q'], 'seq')
+  local last = c.seq
   local batch = { high = 0, low = 0, bodies = {}, pending = {}, nowText = format('%d', c.now), visibleAt = false, visibleText = '' }
   if last then batch.high, batch.low = unpackFields('>I4I4', last) end
   local low, isPlain = batch.low, not c.cfg.exclusiveKey
@@ -107,7 +107,7 @@ local function enqueueAll(c, args, from)
 end
 
 local function enqueue(keys, args)
-  local c = open(keys[2], args)
+  local c = open(keys[2], args, false, true)
   local answers, isNew = enqueueAll(c, args, 3)
   return reply(c, isNew and 1 or 0, answers)
 end

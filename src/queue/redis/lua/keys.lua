@@ -31,7 +31,8 @@ local TERMINAL_KEY = { c = ':dc', x = ':dx', e = ':de' }
 local STAKE = '~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~'
 local STAKE_SCORE = '+inf'
 
--- Full names are kept, by base: joining strings is what a short call would spend most of its time on.
+-- Full names are kept, by base: joining strings is what a short call would spend most of its time on. With them stands when the
+-- next message of i or r comes due, as far as the functions of this library know (see `sweep`).
 local SUFFIXES = {
   ':q', ':m', ':s', ':p', ':i', ':r', ':dc', ':dx', ':de', ':x', ':n', ':v', ':h', ':t', ':f', ':hint',
 }
@@ -41,7 +42,7 @@ local function namesOf(base)
   local names = namesByBase[base]
   if names then return names end
   if namesKept == 1000 then namesByBase, namesKept = {}, 0 end
-  names = {}
+  names = { dueAt = 0, lookedAt = 0 }
   for k = 1, #SUFFIXES do names[SUFFIXES[k]] = base .. SUFFIXES[k] end
   namesByBase[base] = names
   namesKept = namesKept + 1

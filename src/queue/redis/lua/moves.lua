@@ -160,10 +160,13 @@ local function expire(c, r)
   finish(c, r, 'e', 'e', 'lease expired on the last attempt')
 end
 
--- Members of a set whose score has come, at most `limit`, as record keys; the damaged ones are taken out and told.
+-- Members of a set whose score has come, at most `limit`, as record keys; the damaged ones are taken out and told. With none, when
+-- the first one comes.
 local function dueKeys(c, suffix, limit)
   local head = call('ZRANGE', c.names[suffix], '0', '0', 'WITHSCORES')
-  if not head[1] or head[1] == STAKE or tonumber(head[2]) > c.now then return NONE end
+  if not head[1] or head[1] == STAKE then return NONE, nil, huge end
+  local first = tonumber(head[2])
+  if first > c.now then return NONE, nil, first end
   local members = call('ZRANGE', c.base .. suffix, '-inf', format('%d', c.now), 'BYSCORE', 'LIMIT', '0', limit)
   local keys, sound = {}, {}
   for k = 1, #members do keys[k] = sub(members[k], PLAIN_KEY_AT) end
@@ -180,16 +183,27 @@ local function dueKeys(c, suffix, limit)
 end
 
 -- What became due: invisible messages wait, expired leases go back or end. At most `limit` of each, the most overdue
--- first. Answers how many moved and whether there may be more.
+-- first. Answers how many moved and whether there may be more. Two looks at a set are a third of an empty dequeue, so nobody looks
+-- before something comes due; but another version of this library may have written, or another server before a failover or a move
+-- of the slot, and therefore after LOOK_MS somebody does.
+local LOOK_MS = 20
+
 local function sweep(c, limit)
-  local due, found = dueKeys(c, ':i', limit)
+  local names, now = c.names, c.now
+  if now < names.dueAt and now >= names.lookedAt and now - names.lookedAt < LOOK_MS then return 0, false end
+  local due, found, dueFrom = dueKeys(c, ':i', limit)
   for k = 1, #due do
     local r = c.records[due[k]]
     displace(c, r)
     r[STATE] = 'p'
     moved(c, r, 'i')
   end
-  local expired, foundExpired = dueKeys(c, ':r', limit)
+  local expired, foundExpired, expiredFrom = dueKeys(c, ':r', limit)
+  if dueFrom and expiredFrom then
+    names.dueAt, names.lookedAt = min(dueFrom, expiredFrom), now
+  else
+    names.dueAt = 0
+  end
   for k = 1, #expired do expire(c, c.records[expired[k]]) end
   if not found and not foundExpired then return 0, false end
   flush(c)

@@ -57,7 +57,8 @@ end
 -- beside dequeue. Whatever is not plain, or is mentioned twice, goes the way of all others.
 local NOT_PLAIN = UNIQUE + HAS_METADATA
 
-local function completePlain(c, batch, id, token, result, state)
+-- The record of a plain message that its holder has completed, its number, the size of its request, the version it had.
+local function completedState(c, token, result, state)
   if not state or byte(state) ~= 114 or band(byte(state, 3), NOT_PLAIN) ~= 0 then return nil end
   local _, _, flags, attempts, attemptsMax, version, priority, visibleAt, leaseMs, leaseUntil, startedAt, _, _, size, seq, tokenLength, historyLength =
     unpackFields(STATE_FORMAT, state)
@@ -70,26 +71,50 @@ local function completePlain(c, batch, id, token, result, state)
     events = sub(events .. pack(EVENT_FORMAT, 'r', 'c', c.now, attempts, version + 1), -EVENTS_MAX * EVENT_SIZE)
   end
   flags = band(flags, 255 - HAS_TEXT) + (result ~= '' and HAS_TEXT or 0)
-  local n, m = #batch.states, #batch.running
-  batch.states[n + 1] = id
-  batch.states[n + 2] = pack(
+  return pack(
     STATE_FORMAT, 'c', 'c', flags, attempts, attemptsMax, version + 1, priority, visibleAt, leaseMs, -1, startedAt, c.now,
     c.now + c.cfg.retentionMs.c, size, seq, tokenLength, #events
-  ) .. token .. events .. sub(result, 2)
+  ) .. token .. events .. sub(result, 2), seq, size, version
+end
+
+local function completedAnswer(version)
+  return 'd' .. pack('>c1dd', 'c', version + 1, -1)
+end
+
+local function completePlain(c, batch, id, token, result, state)
+  local completed, seq, size, version = completedState(c, token, result, state)
+  if not completed then return nil end
+  local n, m = #batch.states, #batch.running
+  batch.states[n + 1], batch.states[n + 2] = id, completed
   local member = seq .. id
   batch.running[m + 1] = member
   batch.done[n + 1], batch.done[n + 2] = format('%d', seqScore(seq)), member
   expiresAt(c, id, c.now + c.cfg.retentionMs.c)
   endOfLease(c, token, size)
-  if version ~= batch.version then
-    batch.version, batch.answer = version, 'd' .. pack('>c1dd', 'c', version + 1, -1)
-  end
+  if version ~= batch.version then batch.version, batch.answer = version, completedAnswer(version) end
   return batch.answer
+end
+
+-- One lease alone: the same, without a table in between.
+local function completeAlone(c, id, token, result)
+  local names = c.names
+  local completed, seq, size, version = completedState(c, token, result, call('HGET', names[':s'], id))
+  if not completed then return nil end
+  local member = seq .. id
+  call('HSET', names[':s'], id, completed)
+  call('ZREM', names[':r'], member)
+  call('ZADD', names[':dc'], format('%d', seqScore(seq)), member)
+  call('ZADD', names[':x'], format('%d', c.now + c.cfg.retentionMs.c), 's' .. id)
+  if size == 1 then call('HDEL', names[':t'], requestOf(token)) else endOfLease(c, token, size) end
+  return completedAnswer(version)
 end
 
 local function completeAll(c, args, from, to)
   if c.cfg.exclusiveKey or c.cfg.retentionMs.c == 0 or c.wantsEvents then
     return settleAll(c, args, from, to, 3, 'c', completeOne)
+  end
+  if to == from + 2 then
+    return completeAlone(c, args[from], args[from + 1], args[to]) or settleAll(c, args, from, to, 3, 'c', completeOne)
   end
   local ids, answers, seen = {}, {}, {}
   local batch = { states = {}, running = {}, done = {}, version = false, answer = false }
