@@ -59,34 +59,13 @@ function splitOperations(schema: string): Pick<FanOutStore, 'fanOut' | 'batchEnd
   };
 }
 
-/** Followers of `author` in a range who take the post: a timeline, seen lately, above the floor. */
-function takers(
-  schema: string,
-  { from, until, activeMs, now }: Record<'from' | 'until' | 'activeMs' | 'now', string>,
-) {
-  return `
-      select f.follower as reader, work.post
-      from work
-      join ${schema}.follows f on f.followee = work.author and f.kept_until is null
-        and f.follower > ${from} and f.follower <= ${until}
-      join ${schema}.readers r on r.account = f.follower
-        and r.state in ('building', 'live') and r.seen_at > ${now} - ${activeMs} and r.floor < work.post
-      where exists (select 1 from ${schema}.posts p where p.id = work.post and p.deleted_at is null)
-      order by f.follower`;
-}
-
 function writeOperations(schema: string): Pick<FanOutStore, 'writeAll' | 'writeBatch'> {
-  // The author's own entry again: the one of the publish may have met a timeline that was being built.
-  const ownEntry = `
-      select r.account, work.post from work join ${schema}.readers r on r.account = work.author
-        and r.state in ('building', 'live') and r.floor < work.post`;
   const all = `
     with work as (delete from ${schema}.fan_outs where post = $1 returning post, author, lane, published_at),
-    entries as (
-      insert into ${schema}.timeline (reader, post)
-      select * from (${takers(schema, { from: '0', until: largestBigint, activeMs: '$2', now: nowSql('$4') })}) t
-      where $3 union all ${ownEntry}
-      on conflict do nothing returning reader)
+    entries as materialized (
+      select unnest(${schema}.write_entries(
+        work.post, work.author, 0, ${largestBigint}, ${nowSql('$4')} - $2::bigint, $3::boolean)) as reader
+      from work)
     select (select count(*) from entries) as written,
       array(select distinct (reader % 64)::integer from entries limit 64) as buckets, ${nowSql('$4')} - work.published_at as ended_after, work.lane
     from work`;
@@ -97,16 +76,10 @@ function writeOperations(schema: string): Pick<FanOutStore, 'writeAll' | 'writeB
     work as (
       select w.post, w.author, range.follower_from, range.follower_until
       from range join ${schema}.fan_outs w on w.post = $1),
-    entries as (
-      insert into ${schema}.timeline (reader, post)
-      select * from (${takers(schema, {
-        from: 'work.follower_from',
-        until: 'work.follower_until',
-        activeMs: '$3',
-        now: nowSql('$5'),
-      })}) t
-      where $4 union all ${ownEntry}
-      on conflict do nothing returning 1)
+    entries as materialized (
+      select unnest(${schema}.write_entries(
+        work.post, work.author, work.follower_from, work.follower_until, ${nowSql('$5')} - $3::bigint, $4::boolean))
+      from work)
     select (select count(*) from entries) as written from range`;
   const end = `
     delete from ${schema}.fan_outs w where w.post = $1
