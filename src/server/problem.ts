@@ -6,6 +6,7 @@ import type { FastifyError, FastifyReply, FastifyRequest, FastifySchemaValidatio
 import { STATUS_CODES } from 'node:http';
 import { describeValue, errorFactory, HeadgateError, invalidInput, type ErrorTable } from '../errors.js';
 import type { Log } from '../log.js';
+import { linePattern } from './schemas.js';
 
 export const serverErrors = {
   'invalid-json': { status: 400, meaning: 'The body is not JSON.' },
@@ -86,6 +87,8 @@ export function validationError(
   if (finding.keyword === 'required') return invalidInput(field, undefined, 'a value (it is required)');
   if (finding.keyword === 'additionalProperties')
     return invalidInput(field, undefined, 'no field of this name');
+  if (finding.keyword === 'pattern' && finding.params['pattern'] === linePattern)
+    return invalidInput(field, value, 'text without control characters');
   return invalidInput(
     field,
     value,

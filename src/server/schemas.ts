@@ -39,3 +39,16 @@ export const pageQuery = Type.Object(
 );
 
 export const limitDefault = 20;
+
+/** No control characters: what is a key in a database, a line in a log and a word in a header all the same. */
+export const linePattern = '^[^\\u0000-\\u001f\\u007f-\\u009f]+$';
+
+/** A line of text. */
+export function line(maxLength: number, description?: string) {
+  return Type.String({
+    minLength: 1,
+    maxLength,
+    pattern: linePattern,
+    ...(description === undefined ? {} : { description }),
+  });
+}

@@ -122,10 +122,25 @@ describe('POST /v1/notifications', () => {
     [{ kind: 'otp', user: 'u', key: 'k', data: { code: '1' }, to: [] }, 422, 'to'],
     [{ kind: 'otp', user: 'u', key: 'k', data: { code: '1' }, sendAt: 'tomorrow' }, 422, 'sendAt'],
     [{ kind: 'otp', user: 'u', key: 'k', data: { code: '1' }, colour: 1 }, 422, 'colour'],
+    [{ kind: 'otp', user: 'u\u0000', key: 'k', data: { code: '1' } }, 422, 'user'],
+    [{ kind: 'otp', user: 'u', key: 'k'.repeat(201), data: { code: '1' } }, 422, 'key'],
+    [{ kind: 'otp', user: 'u', key: 'k', data: { code: '1' }, sendAt: 9e15 }, 422, 'sendAt'],
     [{ kind: 'otp', user: 'u', key: 'k', data: {}, to: sms('+41791234567') }, 422, 'otp.sms.text'],
   ])('refuses %j by its field', async (body, status, field) => {
     const answer = await server.call('POST', '/v1/notifications', body);
     expect([answer.status, answer.body.field]).toEqual([status, field]);
+  });
+
+  it('refuses data that is nested without end, by its name', async () => {
+    for (const field of ['data', 'digestKey']) {
+      const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+      const rest = field === 'data' ? `"data":{"who":${deep}}` : `"data":{},"digestKey":${deep}`;
+      const body = `{"kind":"follow","user":"u","key":"deep",${rest}}`;
+      const answer = await server.raw('POST', '/v1/notifications', body, {
+        'content-type': 'application/json',
+      });
+      expect([answer.status, answer.body.field]).toEqual([422, field]);
+    }
   });
 
   it('knows no other kind and no other id', async () => {

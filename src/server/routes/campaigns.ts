@@ -6,7 +6,7 @@ import { Type } from 'typebox';
 import { isHeadgateError } from '../../errors.js';
 import type { Recipient } from '../../notify/index.js';
 import { serverError } from '../problem.js';
-import { answers } from '../schemas.js';
+import { answers, line } from '../schemas.js';
 import { messageFields, messageOf } from './notifications.js';
 import { typed, type RegisterRoutes } from './register.js';
 
@@ -23,7 +23,7 @@ const progress = Type.Object({
   suppressed: count,
   ambiguous: count,
 });
-const idParams = Type.Object({ id: Type.String() });
+const idParams = Type.Object({ id: line(100) });
 /** A body has at most 1 MiB, so a recipient may take about a kilobyte. */
 const recipientsMax = 1_000;
 /** A pause that comes while a batch waits for its turn is answered after this. */
@@ -51,7 +51,7 @@ export const campaignRoutes: RegisterRoutes = async (app, { parts }) => {
           'Begin a campaign, or give it more recipients; each has one notification however often it comes',
         body: Type.Object(
           {
-            id: Type.String({ description: 'Your own name of it, at most 100 characters.' }),
+            id: line(100, 'Your own name of it.'),
             kind: Type.String(),
             recipients: Type.Array(Type.Object(messageFields, { additionalProperties: false }), {
               maxItems: recipientsMax,

@@ -9,7 +9,8 @@ import {
   type SendOutcome,
   type SendRequest,
 } from '../../notify/index.js';
-import { answers } from '../schemas.js';
+import { refuseDeep } from '../json-depth.js';
+import { answers, line } from '../schemas.js';
 import { serverError } from '../problem.js';
 import { typed, type RegisterRoutes } from './register.js';
 
@@ -41,9 +42,12 @@ export const destinationSchema = Type.Object(
   { additionalProperties: false },
 );
 
+/** The end of the year 9999. */
+const timeMax = 253_402_300_799_999;
+
 /** What `send` takes, but for the key. */
 export const messageFields = {
-  user: Type.String({ description: "The caller's own id, at most 200 characters." }),
+  user: line(200, "The caller's own id."),
   data: Type.Record(Type.String(), Type.Unknown(), { description: 'What the templates of the kind show.' }),
   to: Type.Optional(
     Type.Array(destinationSchema, {
@@ -53,11 +57,11 @@ export const messageFields = {
     }),
   ),
   sendAt: Type.Optional(
-    Type.Union([Type.Number(), Type.String()], {
+    Type.Union([Type.Number({ minimum: 0, maximum: timeMax }), Type.String()], {
       description: 'Not before: unix milliseconds, or ISO 8601 with its zone. Default: now.',
     }),
   ),
-  locale: Type.Optional(Type.String({ description: "BCP 47. Default: the user's." })),
+  locale: Type.Optional(line(35, "BCP 47. Default: the user's.")),
 };
 
 interface MessageBody {
@@ -71,6 +75,8 @@ interface MessageBody {
 /** JSON has been parsed by the server, so what it holds is JSON. */
 export function messageOf(body: MessageBody, field = 'sendAt'): Omit<SendRequest, 'key'> {
   const { user, data, to, sendAt, locale } = body;
+  refuseDeep('data', data);
+  refuseDeep('to', to);
   return {
     user,
     data: data as JsonObject,
@@ -133,7 +139,7 @@ const notification = Type.Object({
   createdAt: Type.Number(),
   deliveries: Type.Array(Type.Object({ ...deliveryFields, history: Type.Array(historyEntry) })),
 });
-const idParams = Type.Object({ id: Type.String() });
+const idParams = Type.Object({ id: line(200) });
 
 function answerOf({ kind, id, duplicate, state: present, deliveries }: SendOutcome) {
   if (kind === 'conflict')
@@ -174,9 +180,7 @@ export const notificationRoutes: RegisterRoutes = async (app, { parts }) => {
           {
             kind: Type.String(),
             key: Type.Optional(
-              Type.String({
-                description: 'The business key: the same user, kind and key is the same notification.',
-              }),
+              line(200, 'The business key: the same user, kind and key is the same notification.'),
             ),
             ...messageFields,
             digestKey: Type.Optional(
@@ -195,6 +199,7 @@ export const notificationRoutes: RegisterRoutes = async (app, { parts }) => {
       const key = body.key ?? headers['idempotency-key'];
       if (key === undefined)
         throw invalidInput('key', undefined, 'a value (it is required), or the header Idempotency-Key');
+      refuseDeep('digestKey', body.digestKey);
       const request = { ...messageOf(body as MessageBody), key };
       const outcome =
         'digestKey' in body
@@ -252,10 +257,10 @@ export const notificationRoutes: RegisterRoutes = async (app, { parts }) => {
         summary: 'Deliveries, newest first',
         querystring: Type.Object(
           {
-            user: Type.Optional(Type.String()),
-            kind: Type.Optional(Type.String()),
+            user: Type.Optional(line(200)),
+            kind: Type.Optional(line(40)),
             state: Type.Optional(state),
-            before: Type.Optional(Type.String({ description: '`next` of the page before.' })),
+            before: Type.Optional(line(200, '`next` of the page before.')),
             limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50 })),
           },
           { additionalProperties: false },

@@ -1,16 +1,17 @@
 /** Users as notifications know them: settings, destinations, preferences, and their in-app inbox with its live count. */
 import { Type } from 'typebox';
 import type { Destination, Notify, RegisteredDestination } from '../../notify/index.js';
-import { answers } from '../schemas.js';
+import { refuseDeep } from '../json-depth.js';
+import { answers, line } from '../schemas.js';
 import { channelSchema, destinationSchema } from './notifications.js';
 import { typed, type RegisterRoutes } from './register.js';
 
 const userParams = Type.Object({
-  user: Type.String({ description: "The caller's own id, percent-encoded; at most 200 characters." }),
+  user: line(200, "The caller's own id, percent-encoded."),
 });
 const localTime = Type.String({ description: 'Local time, such as 22:00.' });
 const settingsFields = {
-  locale: Type.Optional(Type.String({ description: 'BCP 47.' })),
+  locale: Type.Optional(line(35, 'BCP 47.')),
   timeZone: Type.Optional(Type.String({ description: 'IANA name. Default: UTC.' })),
   quietHours: Type.Optional(
     Type.Object(
@@ -162,6 +163,7 @@ export const userRoutes: RegisterRoutes = async (app, { parts, live }) => {
       },
     },
     async ({ params, body }) => {
+      refuseDeep('destinations', body.destinations);
       await replaceDestinations(notify(), params.user, body.destinations as never);
       return { destinations: [...(await destinationsOf(notify(), params.user))] } as never;
     },
@@ -220,7 +222,7 @@ export const userRoutes: RegisterRoutes = async (app, { parts, live }) => {
         params: userParams,
         querystring: Type.Object(
           {
-            before: Type.Optional(Type.String({ description: '`next` of the page before.' })),
+            before: Type.Optional(line(200, '`next` of the page before.')),
             limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50 })),
           },
           { additionalProperties: false },
@@ -253,7 +255,7 @@ export const userRoutes: RegisterRoutes = async (app, { parts, live }) => {
           summary: `Mark entries as ${as}; without ids all of them`,
           params: userParams,
           body: Type.Object(
-            { ids: Type.Optional(Type.Array(Type.String(), { maxItems: 1_000 })) },
+            { ids: Type.Optional(Type.Array(line(200), { maxItems: 1_000 })) },
             { additionalProperties: false },
           ),
           response: answers(200, Type.Object({ changed: Type.Integer(), unread: Type.Integer() })),
