@@ -5,6 +5,7 @@ import { durability } from './durability.js';
 import { exclusive } from './exclusive.js';
 import { failover } from './failover.js';
 import { peers } from './peers.js';
+import { redisRates } from './redis-rates.js';
 import { shards } from './shards.js';
 import { timestone } from './timestone.js';
 import { worker } from './worker.js';
@@ -17,5 +18,6 @@ export const queueExperiments: readonly Experiment[] = [
   durability,
   failover,
   peers,
+  redisRates,
   worker,
 ];
