@@ -49,6 +49,36 @@ describe.each(testDatabases())('tables on $name', ({ open }) => {
     expect((await sizeOf()) / fresh).toBeLessThanOrEqual(1.5);
   });
 
+  test('the depth of several pairs is counted in steps, and says when one was not enough', async () => {
+    const { queue } = await openQueue(database);
+    const fill = (count: number) =>
+      queue.enqueue(
+        'q',
+        Array.from({ length: count }, (_, index) => ({
+          payload: 1,
+          metadata: { tenant: 't', parity: String(index % 2) },
+          delayMs: index % 10 === 0 ? 3_600_000 : 0,
+        })),
+      );
+    await fill(1_000);
+    await queue.dequeue('q', { count: 100 });
+    const where = { tenant: 't', parity: '0' };
+    const { running } = await queue.depth('q', where);
+    expect(running).toBe(44);
+    expect(await queue.depth('q', where)).toMatchObject({
+      invisible: 100,
+      pending: 400 - running,
+      exact: true,
+    });
+    for (let filled = 1_000; filled < 26_000; filled += 1_000) await fill(1_000);
+    expect(await queue.depth('q', where)).toMatchObject({
+      invisible: 26 * 100,
+      pending: 26 * 400 - running,
+      running,
+      exact: false,
+    });
+  });
+
   test('the migrations make what docs/reference/queue-tables.md says', async () => {
     const { schema } = await openQueue(database);
     const file = new URL('../../../docs/reference/queue-tables.md', import.meta.url);
