@@ -11,8 +11,8 @@ export interface CoalescerOptions<Input, Output> {
   readonly sizeMax: number;
   /** Batches on their way; what comes meanwhile makes up the next one. */
   readonly sideBySide: number;
-  /** Calls of the same key are never in one batch. */
-  readonly keyOf: (input: Input) => string;
+  /** Calls of the same key are never in one batch. Default: they may be. */
+  readonly keyOf?: (input: Input) => string;
   /** Only calls of the same group are in one batch. Default: all are. */
   readonly groupOf?: (input: Input) => unknown;
   /** Undefined in the place of an answer: busy; it is run alone. Must have done nothing when it throws. */
@@ -70,10 +70,11 @@ export class Coalescer<Input, Output> extends AsyncResource {
     const left: Call<Input, Output>[] = [];
     const group = groupOf((this.#waiting[0] as Call<Input, Output>).input);
     for (const call of this.#waiting) {
-      const key = keyOf(call.input);
-      const fits = taken.length < sizeMax && !keys.has(key) && groupOf(call.input) === group;
+      const key = keyOf?.(call.input);
+      const isNext = key === undefined || !keys.has(key);
+      const fits = taken.length < sizeMax && isNext && groupOf(call.input) === group;
       (fits ? taken : left).push(call);
-      keys.add(key);
+      if (key !== undefined) keys.add(key);
     }
     this.#waiting = left;
     return taken;

@@ -26,6 +26,7 @@ import {
 } from './notification.js';
 import { queueOf, type NotifySettings } from './options.js';
 import type { Person } from './people-store.js';
+import { createPersonLookup, type PersonLookup } from './person-lookup.js';
 import { nextQuietEnd } from './quiet-hours.js';
 import type { NewDelivery, NewNotification } from './store.js';
 import type { Renderer, TemplateFields, Templates } from './templates.js';
@@ -54,9 +55,9 @@ export interface SendOptions {
 
 /** Sends of one transaction; what comes meanwhile makes up the next one. */
 const togetherMax = 100;
-const togetherSideBySide = 2;
+const togetherSideBySide = 1;
 /** How long a transaction of several waits for a key before each is tried alone; the usual wait is a few milliseconds. */
-const keyWaitMsMax = 50;
+const keyWaitMsMax = 20;
 
 export class Door {
   readonly #settings: NotifySettings;
@@ -65,6 +66,7 @@ export class Door {
   readonly #unsubscribe: Unsubscribe | undefined;
   readonly #metrics;
   readonly #together: Coalescer<Prepared, SendOutcome>;
+  readonly #personsOf: PersonLookup;
 
   constructor(
     settings: NotifySettings,
@@ -76,6 +78,7 @@ export class Door {
     this.#unsubscribe = parts.unsubscribe;
     this.#metrics = settings.metrics(notifyMetrics);
     const { database } = settings;
+    this.#personsOf = createPersonLookup(settings);
     this.#together = new Coalescer<Prepared, SendOutcome>({
       sizeMax: togetherMax,
       sideBySide: togetherSideBySide,
@@ -94,7 +97,10 @@ export class Door {
     options: SendOptions = {},
   ): Promise<SendOutcome[]> {
     const { transaction } = options;
-    const on = transaction ?? this.#settings.database;
+    const { database } = this.#settings;
+    // What is written later, with others, would not notice.
+    if (transaction === undefined) database.assertOutside?.('transaction');
+    const on = transaction ?? database;
     const { kind, policy } = await this.#kinds.get(on, kindName);
     const persons = await this.#persons(on, kind, policy, requests);
     const prepared: Prepared[] = [];
@@ -115,7 +121,6 @@ export class Door {
     const [only] = prepared;
     if (only === undefined || prepared.length > 1)
       return database.transaction((own) => this.#write(own, prepared));
-    database.assertOutside?.('transaction');
     return [await this.#together.call(only)];
   }
 
@@ -141,7 +146,7 @@ export class Door {
   ): Promise<Map<string, Person>> {
     const asksAll = kind.locales !== undefined || policy.priority !== 'urgent';
     const users = requests.filter(({ to }) => asksAll || to === undefined).map(({ user }) => user);
-    return users.length === 0 ? Promise.resolve(new Map()) : this.#settings.store.persons(on, users);
+    return this.#personsOf(on, users);
   }
 
   async #prepare(input: {

@@ -37,7 +37,7 @@ type ClaimInput = Parameters<DeliverStore['claim']>[1];
 
 /** Deliveries of one statement; what is asked for meanwhile makes up the next one. */
 const sizeMax = 100;
-const sideBySide = 2;
+const sideBySide = 1;
 
 /** Those that are asked for at the same time are taken in one statement. */
 export function claim(schema: string, database: Database): DeliverStore['claim'] {

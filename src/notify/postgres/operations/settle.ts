@@ -20,7 +20,7 @@ type SettleInput = Parameters<DeliverStore['settle']>[1];
 
 /** Answers of one statement; what comes meanwhile makes up the next one. */
 const sizeMax = 100;
-const sideBySide = 2;
+const sideBySide = 1;
 
 /** Answers that come at the same time are written down in one statement. */
 export function settle(schema: string, database: Database): DeliverStore['settle'] {
