@@ -38,8 +38,7 @@ export interface Comparing {
 const ours: Side = { label: 'headgate', peer: 'headgate', retention: 'default' };
 const oursBare: Side = { label: 'headgate, retention 0', peer: 'headgate', retention: 'none' };
 
-function workloads(quick: boolean) {
-  const messages = quick ? 40_000 : 200_000;
+function workloads(messages: number, quick: boolean) {
   return {
     burnDown: { workload: 'burn-down', messages, slots: 100 },
     bulk: { workload: 'bulk-enqueue', messages, slots: 1 },
@@ -63,7 +62,7 @@ const onPostgres: Comparing = {
     },
   ],
   comparisons(quick) {
-    const { burnDown, bulk, alone } = workloads(quick);
+    const { burnDown, bulk, alone } = workloads(quick ? 40_000 : 200_000, quick);
     return [
       {
         name: 'burn-down, 100 slots',
@@ -112,7 +111,7 @@ const redisArena = (fsync: 'none' | 'always') => async (): Promise<Arena> => {
 const onRedis: Comparing = {
   arenas: [redisArena('none'), redisArena('always')],
   comparisons(quick) {
-    const { burnDown, bulk, alone } = workloads(quick);
+    const { burnDown, bulk, alone } = workloads(quick ? 30_000 : 200_000, quick);
     const targets = { bullmq: 1.2 };
     return [
       { name: 'burn-down, 100 slots', request: burnDown, sides: [ours, bull], targets: { bullmq: 3 } },

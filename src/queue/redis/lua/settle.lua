@@ -53,11 +53,12 @@ local function completeOne(c, r, result)
   finish(c, r, 'c', 'c', result ~= '' and sub(result, 2))
 end
 
--- Completions of plain messages (no metadata, no exclusivity, retained) go from record to record without a detour: the hottest path
+-- Completions of plain messages (no metadata, no exclusivity) go from record to record without a detour: the hottest path
 -- beside dequeue. Whatever is not plain, or is mentioned twice, goes the way of all others.
 local NOT_PLAIN = UNIQUE + HAS_METADATA
 
--- The record of a plain message that its holder has completed, its number, the size of its request, the version it had.
+-- The record of a plain message that its holder has completed, its number, the size of its request, the version it had. Of one that is
+-- not kept only the token is remembered, as `collect` does it.
 local function completedState(c, token, result, state)
   if not state or byte(state) ~= 114 or band(byte(state, 3), NOT_PLAIN) ~= 0 then return nil end
   local _, _, flags, attempts, attemptsMax, version, priority, visibleAt, leaseMs, leaseUntil, startedAt, _, _, size, seq, tokenLength, historyLength =
@@ -70,10 +71,16 @@ local function completedState(c, token, result, state)
   if c.cfg.history then
     events = sub(events .. pack(EVENT_FORMAT, 'r', 'c', c.now, attempts, version + 1), -EVENTS_MAX * EVENT_SIZE)
   end
-  flags = band(flags, 255 - HAS_TEXT) + (result ~= '' and HAS_TEXT or 0)
+  local keepMs = c.cfg.retentionMs.c
+  flags = band(flags, 255 - HAS_TEXT)
+  if keepMs == 0 then
+    keepMs, flags, events, result = SETTLED_TOKEN_MS, bor(flags, HIDDEN), '', ''
+  elseif result ~= '' then
+    flags = flags + HAS_TEXT
+  end
   return pack(
     STATE_FORMAT, 'c', 'c', flags, attempts, attemptsMax, version + 1, priority, visibleAt, leaseMs, -1, startedAt, c.now,
-    c.now + c.cfg.retentionMs.c, size, seq, tokenLength, #events
+    c.now + keepMs, size, seq, tokenLength, #events
   ) .. token .. events .. sub(result, 2), seq, size, version
 end
 
@@ -84,12 +91,18 @@ end
 local function completePlain(c, batch, id, token, result, state)
   local completed, seq, size, version = completedState(c, token, result, state)
   if not completed then return nil end
-  local n, m = #batch.states, #batch.running
-  batch.states[n + 1], batch.states[n + 2] = id, completed
-  local member = seq .. id
-  batch.running[m + 1] = member
-  batch.done[n + 1], batch.done[n + 2] = format('%d', seqScore(seq)), member
-  expiresAt(c, id, c.now + c.cfg.retentionMs.c)
+  local n, member = #batch.running + 1, seq .. id
+  batch.running[n] = member
+  if c.cfg.retentionMs.c == 0 then
+    local key = id .. '\0' .. token
+    batch.gone[n] = id
+    batch.states[2 * n - 1], batch.states[2 * n] = key, completed
+    expiresAt(c, key, c.now + SETTLED_TOKEN_MS)
+  else
+    batch.states[2 * n - 1], batch.states[2 * n] = id, completed
+    batch.done[2 * n - 1], batch.done[2 * n] = format('%d', seqScore(seq)), member
+    expiresAt(c, id, c.now + c.cfg.retentionMs.c)
+  end
   endOfLease(c, token, size)
   if version ~= batch.version then batch.version, batch.answer = version, completedAnswer(version) end
   return batch.answer
@@ -110,14 +123,14 @@ local function completeAlone(c, id, token, result)
 end
 
 local function completeAll(c, args, from, to)
-  if c.cfg.exclusiveKey or c.cfg.retentionMs.c == 0 or c.wantsEvents then
+  if c.cfg.exclusiveKey or c.wantsEvents then
     return settleAll(c, args, from, to, 3, 'c', completeOne)
   end
-  if to == from + 2 then
+  if to == from + 2 and c.cfg.retentionMs.c > 0 then
     return completeAlone(c, args[from], args[from + 1], args[to]) or settleAll(c, args, from, to, 3, 'c', completeOne)
   end
   local ids, answers, seen = {}, {}, {}
-  local batch = { states = {}, running = {}, done = {}, version = false, answer = false }
+  local batch = { states = {}, running = {}, done = {}, gone = {}, version = false, answer = false }
   for k = from, to, 3 do ids[#ids + 1] = args[k] end
   local states = readMany(c.names[':s'], ids)
   for n = 1, #ids do
@@ -126,6 +139,8 @@ local function completeAll(c, args, from, to)
     answers[n] = not seen[id] and completePlain(c, batch, id, args[k + 1], args[k + 2], states[n])
     seen[id] = true
   end
+  writeMany('HDEL', c.names[':m'], batch.gone)
+  writeMany('HDEL', c.names[':s'], batch.gone)
   writeMany('HSET', c.names[':s'], batch.states)
   writeMany('ZREM', c.names[':r'], batch.running)
   writeMany('ZADD', c.names[':dc'], batch.done)
