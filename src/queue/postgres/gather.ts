@@ -1,8 +1,9 @@
 /**
  * Calls of one operation on one queue that come while others are on their way go together with the next one: a commit is
  * what a small call costs, and together they share it. Guarantees: a call that finds nothing on its way goes at once;
- * every call gets its own answer; they go in the order in which they came; and what the server refuses as a whole is sent
- * again one by one, so that nobody fails for somebody else's sake.
+ * every call gets its own answer; they go in the order in which they came; what the server refuses as a whole is sent again
+ * one by one, so that nobody fails for somebody else's sake; and while the server cannot be reached nobody waits for longer
+ * than it takes two statements to find that out.
  */
 import { SqlError } from '../../database/index.js';
 
@@ -22,6 +23,8 @@ const sizeMax = 500;
 
 interface Call<Input, Answer> {
   readonly input: Input;
+  /** Monotonic time of arrival. */
+  readonly atMs: number;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -43,7 +46,7 @@ export class Gather<Input, Answer> {
     return new Promise((resolve, reject) => {
       let line = this.#lines.get(queue);
       if (line === undefined) this.#lines.set(queue, (line = { waiting: [], open: 0 }));
-      line.waiting.push({ input, resolve, reject });
+      line.waiting.push({ input, atMs: performance.now(), resolve, reject });
       this.#next(queue, line);
     });
   }
@@ -71,13 +74,18 @@ export class Gather<Input, Answer> {
     calls: readonly Call<Input, Answer>[],
   ): Promise<void> {
     line.open += 1;
+    const sentAtMs = performance.now();
     try {
       const answers = await this.#gathering.send(calls.map(({ input }) => input));
       for (const [index, { resolve }] of calls.entries()) resolve(answers[index]!);
     } catch (error) {
-      if (calls.length > 1 && error instanceof SqlError)
-        await Promise.all(calls.map((call) => this.#sendAlone(call)));
-      else for (const { reject } of calls) reject(error); // Nobody knows what has been done.
+      if (!(error instanceof SqlError)) {
+        // Nobody knows what has been done; who came before this statement went out would have been lost with it.
+        const early = line.waiting.findIndex(({ atMs }) => atMs > sentAtMs);
+        const lost = line.waiting.splice(0, early === -1 ? line.waiting.length : early);
+        for (const { reject } of [...calls, ...lost]) reject(error);
+      } else if (calls.length > 1) await Promise.all(calls.map((call) => this.#sendAlone(call)));
+      else calls[0]!.reject(error);
     } finally {
       line.open -= 1;
       this.#next(queue, line);
