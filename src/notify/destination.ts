@@ -1,5 +1,6 @@
 /** Checks where something is to go: refused by name at the edge, so that no address can carry a second header. */
 import { isIP } from 'node:net';
+import { isPossiblePhoneNumber } from 'libphonenumber-js/min';
 import { invalidInput } from '../errors.js';
 import { channels, pushPlatforms, type Destination } from './notification.js';
 
@@ -27,13 +28,24 @@ export function parseDestination(field: string, destination: Destination): Desti
   parseLine(`${field}.address`, address, addressBytesMax);
   if (channel === 'email' && !emailPattern.test(address))
     throw invalidInput(`${field}.address`, address, 'one e-mail address');
-  if (channel === 'sms' && !phonePattern.test(address))
-    throw invalidInput(`${field}.address`, address, 'a phone number in E.164, such as +41791234567');
+  if (channel === 'sms') parsePhone(`${field}.address`, address);
   if (channel === 'webhook') parseWebhookUrl(`${field}.address`, address);
   if (channel === 'push') parsePush(field, destination);
   if (details !== undefined && (typeof details !== 'object' || details === null || Array.isArray(details)))
     throw invalidInput(`${field}.details`, typeof details, 'an object');
   return destination;
+}
+
+/** One form for one number, or the same phone would be two destinations; and a length that its country knows. */
+function parsePhone(field: string, address: string): void {
+  if (!phonePattern.test(address))
+    throw invalidInput(field, address, 'a phone number in E.164, such as +41791234567');
+  if (!isPossiblePhoneNumber(address))
+    throw invalidInput(
+      field,
+      address,
+      'a phone number with a country code and a length that the country has',
+    );
 }
 
 function parsePush(field: string, { address, details }: Destination): void {
