@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster } from 'ioredis';
 import { afterEach, describe, expect, test, vi } from 'vitest';
+import { createQueue } from '../../src/queue/index.js';
 import {
   createRedisQueueStore,
   type RedisDurability,
@@ -124,6 +125,26 @@ describe.skipIf(!findRedisServer())('the redis store on a Cluster (needs redis-s
         pending: 0,
         running: 0,
       });
+  });
+
+  test('reaches every node with the password that one of them was named with', async () => {
+    const cluster = await startRedisCluster({ replicas: false });
+    ends.push(() => cluster.stop());
+    for (const server of cluster.servers) {
+      const client = server.connect();
+      await client.config('SET', 'requirepass', 'p@ss');
+      client.disconnect();
+    }
+    const store = createRedisQueueStore({
+      cluster: [`redis://:p%40ss@127.0.0.1:${cluster.servers[0]!.port}`],
+      durability: 'none',
+    });
+    ends.push(() => store.stop());
+    const queue = createQueue({ store });
+    for (const name of ['a', 'b', 'c', 'd', 'e']) {
+      await queue.enqueue(name, [{ payload: {} }]);
+      expect(await queue.dequeue(name)).toHaveLength(1);
+    }
   });
 
   test('uses no key outside of the slot of its queue, whatever the queue is called', async () => {

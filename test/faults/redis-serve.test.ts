@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { startRedisCluster } from '../../src/testing/redis-cluster.js';
 import {
   findRedisServer,
   type RedisServer,
@@ -102,6 +103,15 @@ describe.skipIf(!findRedisServer())('headgate serve on Redis (needs redis-server
       expect(await worker.kill('SIGTERM')).toBe(0);
     },
   );
+
+  test('the queue lies on a Cluster when several of its nodes are named', async () => {
+    const cluster = await startRedisCluster({ replicas: false });
+    ends.push(() => cluster.stop());
+    const urls = cluster.servers.map(({ url }) => url).join(',');
+    const address = await serve('--redis-url', urls, '--redis-durability', 'none').ready();
+    await follow(address);
+    await delivered(address, await post(address, 'hello'));
+  });
 
   test('a Redis that may lose what it acknowledged is refused, unless that is asked for by name', async () => {
     const server = await redis({ fsync: 'everysec' });
