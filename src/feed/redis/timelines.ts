@@ -217,7 +217,8 @@ class RedisTimelines implements TimelineLists {
   }
 
   #bucketOf(reader: string): Bucket {
-    const bucket = this.#buckets[Number(BigInt(reader) % BigInt(Math.max(1, this.#buckets.length)))];
+    const count = this.#buckets.length;
+    const bucket = this.#buckets[count > 1 ? Number(BigInt(reader) % BigInt(count)) : 0];
     if (bucket === undefined) throw unavailable('not started');
     return bucket;
   }

@@ -19,7 +19,7 @@ const notLive: BatchWritten = {
 };
 
 /** Buckets of live hints. */
-const hintBuckets = 64n;
+const hintBuckets = 64;
 
 interface Work {
   readonly post: string;
@@ -66,8 +66,8 @@ export function fanOutApart(apart: Apart): Pick<FanOutStore, 'writeAll' | 'write
     if (readers.length === 0) return { written: 0, servers: [], buckets: [] };
     const { post, timeline } = work;
     const { written, servers } = await apart.lists.push({ post, readers, ...timeline });
-    const buckets = new Set(readers.map((reader) => Number(BigInt(reader) % hintBuckets)));
-    return { written, servers, buckets: [...buckets] };
+    const buckets = hintBucketsOf(readers);
+    return { written, servers, buckets };
   }
 
   return {
@@ -128,4 +128,13 @@ function takers(schema: string) {
     const { rows } = await on.query<{ readers: string[] }>(readers, values);
     return rows[0]?.readers;
   };
+}
+
+function hintBucketsOf(readers: readonly string[]): number[] {
+  const buckets = new Set<number>();
+  for (const reader of readers) {
+    buckets.add(Number(BigInt(reader) % BigInt(hintBuckets)));
+    if (buckets.size === hintBuckets) break;
+  }
+  return [...buckets];
 }
