@@ -65,7 +65,9 @@ describe('headgate start', () => {
     expect(await second.kill('SIGTERM')).toBe(0);
   });
 
-  it('sends notifications to its local counterpart, takes its receipts, and stops within five seconds', async () => {
+  it('sends notifications to its local counterpart, takes its receipts, and stops within five seconds', {
+    timeout: 180_000,
+  }, async () => {
     const started = start('--accounts', '20', '--rate', '40');
     const address = await started.ready();
     const sent = async (kind: string) =>
