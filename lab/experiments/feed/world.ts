@@ -12,6 +12,7 @@ import {
   type FeedOptionsInput,
   feedQueues,
   type FeedWorkerOptions,
+  type TimelineLists,
 } from '../../../src/feed/index.js';
 import { createContext } from '../../../src/feed/configuration.js';
 import type { FeedContext } from '../../../src/feed/context.js';
@@ -55,6 +56,8 @@ export interface LabParts {
   readonly metrics?: MetricsBackend;
   /** Puts something between the feed and its queue. */
   readonly wrapQueue?: (queue: Queue) => Queue;
+  /** Keeps the timelines; the experiment stops it. Default: the table. */
+  readonly timelines?: TimelineLists;
 }
 
 export async function withLab<T>(
@@ -104,12 +107,12 @@ async function openFeed(
   database: Database,
   name: string,
   options: FeedOptionsInput,
-  { metrics, wrapQueue = (queue) => queue }: LabParts,
+  { metrics, wrapQueue = (queue) => queue, timelines }: LabParts,
 ): Promise<LabFeed> {
   const queue = wrapQueue(
     createQueue({ store: createPostgresQueueStore({ database, schema: `${name}_queue` }) }),
   );
-  const store = createPostgresFeedStore({ database, schema: name });
+  const store = createPostgresFeedStore({ database, schema: name, timelines });
   const configuration = { database, queue, store, options, metrics };
   const feed = createFeed(configuration);
   await queue.start();
