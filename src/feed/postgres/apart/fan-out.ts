@@ -114,19 +114,21 @@ function takers(schema: string) {
         coalesce(b.follower_until, ${largestBigint}) as until_number
       from ${schema}.fan_outs w left join ${schema}.fan_out_batches b on b.post = w.post and b.batch = $2
       where w.post = $1 and ($2::integer is null or b.batch is not null))
-    select case when p.deleted_at is null and $5 then array(
-        select f.follower from ${schema}.follows f ${taking}
+    select case when p.deleted_at is null and $5 then (
+        -- One text: an array of so many is dear to take apart.
+        select string_agg(f.follower::text, ',') from ${schema}.follows f ${taking}
         where f.followee = work.author and f.kept_until is null
-          and f.follower > work.from_number and f.follower <= work.until_number
-        order by f.follower) else '{}' end
-      || array(
-        select r.account from ${schema}.readers r
-        where r.account = work.author and r.state in ('building', 'live') and p.deleted_at is null) as readers
+          and f.follower > work.from_number and f.follower <= work.until_number) end as followers,
+      (select r.account from ${schema}.readers r
+        where r.account = work.author and r.state in ('building', 'live') and p.deleted_at is null) as author
     from work join ${schema}.posts p on p.id = work.post`;
   return async (on: Queryable, { post, activeMs, entries, now }: Work, batch: number | undefined) => {
     const values = [post, batch ?? null, activeMs, now ?? null, entries];
-    const { rows } = await on.query<{ readers: string[] }>(readers, values);
-    return rows[0]?.readers;
+    const { rows } = await on.query<{ followers: string | null; author: string | null }>(readers, values);
+    const row = rows[0];
+    if (!row) return undefined;
+    const followers = row.followers?.split(',') ?? [];
+    return row.author === null ? followers : [...followers, row.author];
   };
 }
 
