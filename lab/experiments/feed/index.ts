@@ -5,6 +5,8 @@ import { deleteExperiment } from './delete.js';
 import { drain } from './drain.js';
 import { fanOutExperiment } from './fan-out.js';
 import { home } from './home.js';
+import { homeRedis } from './home-redis.js';
+import { fanOutRedis } from './fan-out-redis.js';
 import { hysteresis } from './hysteresis.js';
 import { modesExperiment } from './modes.js';
 import { ownPost } from './own-post.js';
@@ -14,7 +16,9 @@ import { timelineMemory } from './timeline-memory.js';
 
 export const feedExperiments: readonly Experiment[] = [
   home,
+  homeRedis,
   fanOutExperiment,
+  fanOutRedis,
   celebrity,
   drain,
   modesExperiment,
