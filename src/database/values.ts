@@ -44,6 +44,8 @@ type WellFormed = string & { isWellFormed(): boolean };
 
 // Postgres text holds neither NUL nor half a surrogate pair; a driver would store U+FFFD in place of the latter without
 // a word, and the row would never be found again under the text that was given.
+const isStorable = (value: string): boolean => !value.includes('\0') && (value as WellFormed).isWellFormed();
+
 function encodeText(value: string, field: string): string {
   if (value.includes('\0')) throw invalidInput(field, value, 'text without NUL characters');
   if (!(value as WellFormed).isWellFormed())
@@ -55,18 +57,26 @@ function encodeBytes(value: Uint8Array): string {
   return `\\x${Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('hex')}`;
 }
 
+/** An element's name is made for its error only: arrays of thousands of texts are the hot path of every batch. */
 function encodeArray(values: readonly unknown[], field: string): string {
-  const elements = values.map((value, index) => {
-    const elementField = `${field}[${index + 1}]`;
-    if (Array.isArray(value)) return encodeArray(value, elementField);
-    const text = encodeValue(value, elementField);
-    if (text === null) return 'NULL';
-    return typeof value === 'number' || typeof value === 'bigint'
-      ? text
-      : `"${text.replace(/["\\]/g, '\\$&')}"`;
-  });
-  return `{${elements.join(',')}}`;
+  let text = '{';
+  for (const [index, value] of values.entries()) {
+    if (index > 0) text += ',';
+    text +=
+      typeof value === 'string' && isStorable(value) ? quote(value) : encodeElement(value, field, index);
+  }
+  return `${text}}`;
 }
+
+function encodeElement(value: unknown, field: string, index: number): string {
+  const elementField = `${field}[${index + 1}]`;
+  if (Array.isArray(value)) return encodeArray(value, elementField);
+  const text = encodeValue(value, elementField);
+  if (text === null) return 'NULL';
+  return typeof value === 'number' || typeof value === 'bigint' ? text : quote(text);
+}
+
+const quote = (text: string): string => `"${/["\\]/.test(text) ? text.replace(/["\\]/g, '\\$&') : text}"`;
 
 type Decoder = (text: string) => unknown;
 

@@ -10,6 +10,7 @@ export const leaseToken = (lease: string, seq: string): string => `${lease}.${se
 
 /** Undefined for what cannot be a token of ours. */
 export function parseLeaseToken(token: string): { readonly lease: string; readonly seq: string } | undefined {
-  const match = /^([\w-]+\.[\w-]+)\.([1-9]\d{0,18})$/.exec(token);
-  return match ? { lease: match[1]!, seq: match[2]! } : undefined;
+  if (!/^[\w-]+\.[\w-]+\.[1-9]\d{0,18}$/.test(token)) return undefined;
+  const end = token.lastIndexOf('.');
+  return { lease: token.slice(0, end), seq: token.slice(end + 1) };
 }
