@@ -1,6 +1,7 @@
 -- What the holder of leases does with them. A lease is named by the message's seq and the lease text, both of which its
--- token holds; `lease || ''` keeps the planner from looking messages up by the lease, which a whole batch shares. Each function answers one row for each lease: kind is done (freed where that also
--- frees an exclusivity value), canceled, busy or lost.
+-- token holds; `lease || ''` keeps the planner from looking messages up by the lease, which a whole batch shares. Each
+-- function answers one row for each lease: kind is done (freed where that also frees an exclusivity value), canceled, busy
+-- or lost. One row with ord 0 stands for all of them where all completions are alike, which they mostly are.
 
 create function {{schema}}.complete(
   p_queue text, p_seqs bigint[], p_leases text[], p_ids text[], p_results text[], p_now bigint
@@ -16,6 +17,7 @@ declare
   versions bigint[];
   spent integer[];
   pairs text[];
+  alike boolean;
 begin
   select * into q from {{schema}}.queues where name = p_queue;
 
@@ -69,8 +71,14 @@ begin
     from gone g cross join lateral jsonb_each_text(g.metadata) e where g.metadata is not null
     group by 2
   )
-  select array_agg(g.place::integer), array_agg(g.version + 1), array_agg(g.attempts), array_agg(g.metadata::text)
-  into done, versions, spent, pairs from gone g;
+  select array_agg(g.place::integer), array_agg(g.version + 1), array_agg(g.attempts), array_agg(g.metadata::text),
+    count(*) = cardinality(p_seqs) and min(g.version) = max(g.version) and min(g.attempts) = max(g.attempts) and count(g.metadata) = 0
+  into done, versions, spent, pairs, alike from gone g;
+
+  if alike then
+    return query select 0, case when q.exclusive_key is null then 'done' else 'freed' end, 3::smallint, versions[1], spent[1], null;
+    return;
+  end if;
 
   return query select x.place, case when q.exclusive_key is null then 'done' else 'freed' end, 3::smallint, x.version, x.attempts, x.metadata
     from unnest(done, versions, spent, pairs) as x(place, version, attempts, metadata);

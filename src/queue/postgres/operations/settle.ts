@@ -20,6 +20,7 @@ export interface Settled {
 }
 
 export type SettledRow = {
+  /** From 1; 0: this is the answer to each of them. */
   readonly ord: number;
   readonly kind: string;
   readonly state: number | null;
@@ -63,6 +64,11 @@ export class LeaseBatch<Lease extends LeaseRef> {
   }
 
   answer(rows: readonly SettledRow[]): Settled[] {
+    const [first] = rows;
+    if (first !== undefined && Number(first.ord) === 0) {
+      for (const { lease, place, seq } of this.named) this.#settled[place] = settledOf(lease.id, seq, first);
+      return this.#settled;
+    }
     for (const row of rows) {
       const { lease, place, seq } = this.named[Number(row.ord) - 1]!;
       this.#settled[place] = settledOf(lease.id, seq, row);
