@@ -1,8 +1,8 @@
 /** Checks where something is to go: refused by name at the edge, so that no address can carry a second header. */
 import { isIP } from 'node:net';
-import { isPossiblePhoneNumber } from 'libphonenumber-js/min';
 import { invalidInput } from '../errors.js';
 import { channels, pushPlatforms, type Destination } from './notification.js';
+import { isPossibleNumber } from './phone-number.js';
 
 const addressBytesMax = 4_096;
 // What follows is what may stand in an envelope and a header: no spaces, no control characters, no brackets, no commas.
@@ -40,7 +40,7 @@ export function parseDestination(field: string, destination: Destination): Desti
 function parsePhone(field: string, address: string): void {
   if (!phonePattern.test(address))
     throw invalidInput(field, address, 'a phone number in E.164, such as +41791234567');
-  if (!isPossiblePhoneNumber(address))
+  if (!isPossibleNumber(address))
     throw invalidInput(
       field,
       address,
