@@ -64,7 +64,7 @@ const sleepsInItsBackoff = async (signal: AbortSignal): Promise<AttemptOutcome> 
 
 /** In groups that run at the same time, each on an engine of its own. */
 function casesOf(quick: boolean): readonly (readonly Case[])[] {
-  const long = quick ? 7 : 30;
+  const long = quick ? 6 : 30;
   const healthy = {
     push: answersIn(2_000),
     pushTimeoutMs: 10_000,
@@ -80,7 +80,7 @@ function casesOf(quick: boolean): readonly (readonly Case[])[] {
     seconds: quick ? 6 : 9,
   };
   return [
-    [{ ...healthy, name: 'healthy', smsMs: 200, isPromised: true, seconds: quick ? 5 : 30 }],
+    [{ ...healthy, name: 'healthy', smsMs: 200, isPromised: true, seconds: quick ? 4 : 30 }],
     [
       { ...dead, name: 'push never answers', floors: true, isPromised: true },
       { ...healthy, name: 'SMS 2.5 s a call', smsMs: 2_500, isPromised: true },
