@@ -10,6 +10,8 @@ import type { Apart } from './operations.js';
 
 /** Numbers of readers never change; an account that was erased and made again is found out by its page. */
 const numbersMax = 50_000;
+/** Entries that may be hidden before a second window is needed. */
+const spare = 10;
 /** A window grows fourfold from turn to turn: no timeline is longer than so many. */
 const turnsMax = 12;
 const windowMax = 2_000;
@@ -51,7 +53,7 @@ export function homeApart({ schema, lists }: Apart): Pick<HomeStore, 'homePage'>
       const reader = await numberOf.of(on, input.reader);
       if (reader === undefined) return undefined;
       const items: HomePage['items'][number][] = [];
-      let [at, size] = [input.position, 2 * input.limit + 12];
+      let [at, size] = [input.position, Math.ceil(1.1 * input.limit) + spare];
       let first: HomePage | undefined;
       const total = { candidates: 0, rounds: 0 };
       for (let turns = 1; ; turns += 1) {
