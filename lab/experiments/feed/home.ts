@@ -1,12 +1,7 @@
 /**
  * What a page of home costs: readers of 500 followees, none of them pulled and 10 to 500, against the bare query that
- * joins a timeline with its posts, same columns, same driver; with timelines in Redis (`--store redis`) against LRANGE and
- * a bare select by ids. The sides take turns.
+ * joins a timeline with its posts, same columns, same driver. The sides take turns.
  */
-import type { Redis } from 'ioredis';
-import { createRedisTimelines } from '../../../src/feed/redis/index.js';
-import { settleTimelineServers } from '../../../src/feed/timeline-servers.js';
-import { startRedisServer } from '../../../src/testing/redis-server.js';
 import type { Experiment, ExperimentContext, Figure, Report } from '../../experiment.js';
 import { median, percentile } from '../../statistics.js';
 import {
@@ -34,59 +29,12 @@ function mostOf(k: number): number {
 }
 
 /** Every column of a home, those that only home can know as constants. */
-const columns = `
+const bareQuery = (schema: string) => `
   select p.id as "position", 2 as source, p.id as post, a.id as author, p.key, p.body, p.data, p.visibility,
     p.repost_of, p.created_at, p.edited_at, p.mode, true as fan_out_done, a.id as through, null::text as reposted_by,
-    null::bigint as reposted_id, null::bigint as reposted_at`;
-
-const bareJoin = (schema: string) => `${columns}
+    null::bigint as reposted_id, null::bigint as reposted_at
   from ${schema}.timeline t join ${schema}.posts p on p.id = t.post join ${schema}.accounts a on a.number = p.author
   where t.reader = $1 and t.post > 0 order by t.post desc limit $2`;
-
-const bareByIds = (schema: string) => `${columns}
-  from ${schema}.posts p join ${schema}.accounts a on a.number = p.author
-  where p.id = any($1::bigint[]) order by p.id desc`;
-
-/** Where the timelines are, and how they are read without any feed. */
-interface Timelines {
-  open(lab: Lab, name: string): Promise<LabFeed>;
-  bare(lab: LabFeed, reader: number): Promise<unknown>;
-  readonly durability: string;
-}
-
-const inTable: Timelines = {
-  open: (lab, name) => lab.open(name),
-  bare: ({ database, schema }, reader) => database.query(bareJoin(schema), [reader, limit]),
-  durability: '',
-};
-
-function inRedis(url: string, redis: Redis, stops: (() => Promise<void>)[]): Timelines {
-  return {
-    async open(lab, name) {
-      const timelines = createRedisTimelines({ url, prefix: name, buckets: 1 });
-      stops.push(() => timelines.stop());
-      const opened = await lab.open(name, {}, { timelines });
-      await settleTimelineServers(opened.context);
-      return opened;
-    },
-    async bare({ database, schema }, reader) {
-      const ids = await redis.lrange(await keyOf(redis, schema, reader), 0, limit - 1);
-      return database.query(bareByIds(schema), [ids.filter((id) => !id.startsWith('#'))]);
-    },
-    durability: '; timelines: Redis without persistence',
-  };
-}
-
-const keys = new Map<string, string>();
-
-async function keyOf(redis: Redis, prefix: string, reader: number): Promise<string> {
-  const known = keys.get(`${prefix}:${reader}`);
-  if (known !== undefined) return known;
-  const [key] = await redis.keys(`${prefix}:{*}:${reader}`);
-  if (key === undefined) throw new Error(`reader ${reader} has no list`);
-  keys.set(`${prefix}:${reader}`, key);
-  return key;
-}
 
 interface Side {
   readonly k: number;
@@ -113,16 +61,11 @@ async function prepare(lab: LabFeed, k: number, readersCount: number): Promise<S
   return { k, label: String(k), lab, readers, bare: [], home: [] };
 }
 
-async function prepareAll(
-  lab: Lab,
-  timelines: Timelines,
-  { quick, tell }: ExperimentContext,
-): Promise<Side[]> {
-  const readersCount = quick ? 10 : 50;
+async function prepareAll(lab: Lab, readersCount: number, tell: (line: string) => void): Promise<Side[]> {
   tell('preparing: a world in which nobody is pulled');
-  const pushedOnly = await timelines.open(lab, 'pushed_only');
+  const pushedOnly = await lab.open('pushed_only');
   const sides = [{ ...(await prepare(pushedOnly, 0, readersCount)), label: '0, nobody is pulled' }];
-  const mixed = await timelines.open(lab, 'mixed');
+  const mixed = await lab.open('mixed');
   await makePulled(mixed, await addAccounts(mixed, 'strangers', strangers));
   for (const k of [0, 10, 50, 100, 500]) {
     tell(`preparing: ${k} pull authors among ${followees}`);
@@ -133,44 +76,35 @@ async function prepareAll(
 }
 
 /** The bare query reads the timeline of the readers without pull authors of the same world. */
-async function measure(timelines: Timelines, side: Side, plain: Group, turn: number): Promise<void> {
-  const at = Math.abs(turn) % plain.count;
-  const bare = await timeOf(() => timelines.bare(side.lab, plain.first + at));
+async function measure(
+  side: Side,
+  plain: Group,
+  turn: number,
+): Promise<readonly [bare: number, home: number]> {
+  const { database, schema, feed } = side.lab;
+  const at = turn % plain.count;
+  const bare = await timeOf(() => database.query(bareQuery(schema), [plain.first + at, limit]));
   const reader = member(side.readers, at);
-  const home = await timeOf(() => side.lab.feed.home({ reader, limit }));
-  if (turn < 0) return;
-  side.bare.push(bare);
-  side.home.push(home);
+  return [bare, await timeOf(() => feed.home({ reader, limit }))];
 }
 
-async function compare(context: ExperimentContext, timelines: Timelines): Promise<Report> {
+async function run({ quick, tell, store }: ExperimentContext): Promise<Report> {
+  if (store === 'redis')
+    throw new Error('home: timelines in Redis have an experiment of their own, home-redis');
   return withLab({ poolMax: 1 }, async (lab) => {
-    const sides = await prepareAll(lab, timelines, context);
-    const { home } = sides[0]!.lab.feed;
-    const { sources } = await home({ reader: member(sides[0]!.readers, 0) });
-    if (sources.timeline !== 'live') throw new Error('the timelines are not in use');
-    for (let turn = -40; turn < (context.quick ? 400 : 2_000); turn += 1) {
+    const sides = await prepareAll(lab, quick ? 10 : 50, tell);
+    const turns = quick ? 400 : 2_000;
+    for (let turn = -40; turn < turns; turn += 1) {
       for (const side of sides) {
         const plain = sides.find((other) => other.k === 0 && other.lab === side.lab)!.readers;
-        await measure(timelines, side, plain, turn);
+        const [bare, home] = await measure(side, plain, Math.abs(turn));
+        if (turn < 0) continue;
+        side.bare.push(bare);
+        side.home.push(home);
       }
     }
-    return report(sides, lab.durability + timelines.durability);
+    return report(sides, lab.durability);
   });
-}
-
-async function run(context: ExperimentContext): Promise<Report> {
-  if (context.store !== 'redis') return compare(context, inTable);
-  const server = await startRedisServer();
-  const redis = server.connect();
-  const stops: (() => Promise<void>)[] = [];
-  try {
-    return await compare(context, inRedis(server.url, redis, stops));
-  } finally {
-    for (const stop of stops) await stop();
-    redis.disconnect();
-    await server.stop();
-  }
 }
 
 function report(sides: readonly Side[], durability: string): Report {
