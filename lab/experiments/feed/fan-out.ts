@@ -84,7 +84,7 @@ async function workerRate(lab: LabFeed, author: string, followers: number): Prom
 async function run({ quick, tell, store }: ExperimentContext): Promise<Report> {
   if (store === 'redis')
     throw new Error('fan-out: timelines in Redis have an experiment of their own, fan-out-redis');
-  const followers = quick ? 50_000 : 200_000;
+  const followers = quick ? 100_000 : 200_000;
   return withLab({}, async (server) => {
     const lab = await server.open('fan_out', {
       threshold: { pullFrom: 1_000_000_000, pushBelow: 0 },
