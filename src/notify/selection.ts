@@ -1,7 +1,7 @@
 /**
  * Which provider of a route an attempt goes to: the first in order whose circuit breaker is closed and that has not asked
  * to be left alone. What one worker learns it tells the others: every report is summed up locally and goes into the shared
- * row within a quarter of a second, an open breaker at once.
+ * row within a quarter of a second, what may open a breaker at once.
  *
  *   closed ─too many errors, or unanswered in a row─► open ─cool-down─► one probe ─answered─► closed
  *                                                       ▲                  └─failed─► open
@@ -130,9 +130,11 @@ export class ProviderSelection implements Component {
     if (provider.oneService === false) return;
     this.#seen.set(name, summedUp(this.#seen.get(name) ?? nothing, outcome));
     const isProbe = this.#probing.has(name);
-    const { unanswered, pausedMs, configuration } = this.#seen.get(name) as ProviderReport;
+    const { errors, unanswered, pausedMs, configuration } = this.#seen.get(name) as ProviderReport;
+    const { breaker } = this.#settings;
     const isUrgent = isProbe || pausedMs !== undefined || configuration !== undefined;
-    if (isUrgent || unanswered >= this.#settings.breaker.unanswered) {
+    // What may open the breaker waits for no interval: a fast worker would make hundreds of calls more in it.
+    if (isUrgent || unanswered >= breaker.unanswered || errors >= breaker.errors) {
       await this.#reportOne(name).catch((error: unknown) =>
         this.#settings.log.warn({ provider: name, error }, 'the state of a provider could not be shared'),
       );

@@ -56,7 +56,7 @@ create function {{schema}}.claim(
   time_zone text, quiet_from integer, quiet_until integer, time_left_ms bigint, waited_ms bigint, later_ms bigint
 )
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -166,7 +166,7 @@ create function {{schema}}.settle(
   p_retire_before bigint[], p_sweep_ms bigint, p_wait boolean, p_now bigint
 ) returns table (id text, moved boolean, state text, reason text, retry_in_ms bigint)
 language plpgsql
-set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
