@@ -1,4 +1,4 @@
-/** Reading a home: one round trip to the functions of the migrations 0002-home.sql and 0004-home-fast.sql. */
+/** Reading a home: one round trip to the functions of the migrations 0002-visible.sql and 0003-home.sql. */
 import type { AuthorMode } from '../account.js';
 import type { EntrySource, HomeItem } from '../home.js';
 import type { Visibility } from '../post.js';

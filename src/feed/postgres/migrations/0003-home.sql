@@ -1,6 +1,6 @@
--- Reading a home with less: one statement for what the reader is, one for the ids, one that hydrates and checks. The
--- checks are those of 0002-home.sql, unchanged. Measured for a reader of 500 followees in a world of 1,000 merged
--- authors: 500 probes of the authors took 0.44 ms, walking both indexes side by side takes 0.08 to 0.2.
+-- Reading a home: one statement for what the reader is, one for the ids, one that hydrates and checks (0002). Measured
+-- for a reader of 500 followees in a world of 1,000 merged authors: 500 probes of the authors took 0.44 ms, walking both
+-- indexes side by side takes 0.08 to 0.2.
 
 -- Followees among many merged authors: both indexes are walked in the order of account numbers.
 create function {{schema}}.merged_side_by_side(p_reader bigint, p_floor bigint) returns bigint[]
@@ -12,9 +12,11 @@ as $$ begin return array(
   select a.account from {{schema}}.follows f join {{schema}}.authors a on a.account = f.followee
   where f.follower = p_reader and a.pushed_since > 0 and a.pushed_since > p_floor); end $$;
 
--- As before, with a third way; how many authors are merged at all is told by the statistics, which choose the way and
--- nothing else.
-create or replace function {{schema}}.merged_authors(p_reader bigint, p_floor bigint) returns bigint[]
+-- Authors whose posts above the floor may be missing from the timeline: pulled, switched or failed since, or followed
+-- while the backfill has not run. Where few authors are merged at all they are looked for among the reader's followees,
+-- where many are the followees among them, or both side by side; how many there are is told by the statistics, which choose
+-- the way and nothing else.
+create function {{schema}}.merged_authors(p_reader bigint, p_floor bigint) returns bigint[]
 language plpgsql stable set enable_memoize = off as $$
 declare
   answer bigint[];
@@ -95,7 +97,7 @@ end $$;
 
 -- The `p_count` newest candidates below a position. Each source gives as many, so the cut of their union is exact.
 -- Sources: 1 own, 2 pushed, 3 pulled, 4 overdue, 5 store.
-create or replace function {{schema}}.candidates_older(
+create function {{schema}}.candidates_older(
   p_reader bigint, p_floor bigint, p_merged bigint[], p_position bigint, p_count integer, p_overdue_before bigint,
   p_scan_max integer)
 returns {{schema}}.home_candidates
@@ -185,9 +187,8 @@ begin
   return answer;
 end $$;
 
-
 -- The `p_count` oldest candidates above a position: those directly newer than it.
-create or replace function {{schema}}.candidates_newer(
+create function {{schema}}.candidates_newer(
   p_reader bigint, p_floor bigint, p_merged bigint[], p_position bigint, p_count integer, p_overdue_before bigint,
   p_scan_max integer)
 returns {{schema}}.home_candidates
@@ -264,8 +265,6 @@ begin
   end if;
   return answer;
 end $$;
-
-drop function {{schema}}.home_page;
 
 -- One page: visible entries until there is one more than the limit, the sources have run dry, or the bound of rounds is
 -- reached. The last row holds, in place of an entry, what was looked at: `told` is reader, state, usable, floor, seen at,
