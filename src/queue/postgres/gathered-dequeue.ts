@@ -1,7 +1,7 @@
 /** Dequeues without a filter that come at the same time share a statement, where the queue allows it. */
+import { Gather, type Gathering } from '../../gather.js';
 import type { LeasedMessage } from '../message.js';
 import type { DequeueRequest } from '../store.js';
-import { Gather } from './gather.js';
 
 type Dequeue = (requests: readonly DequeueRequest[]) => Promise<(LeasedMessage[] | undefined)[]>;
 
@@ -14,9 +14,10 @@ export class GatheredDequeue {
   /** Monotonic time until which requests of a queue go alone. */
   readonly #aloneUntil = new Map<string, number>();
 
-  constructor(dequeue: Dequeue) {
+  constructor(dequeue: Dequeue, gathering: Pick<Gathering<never, never>, 'isRefused' | 'check'>) {
     this.#dequeue = dequeue;
     this.#gather = new Gather({
+      ...gathering,
       send: dequeue,
       sizeOf: ({ count }) => count,
       // A request that is there twice has to see the leases of the first.

@@ -2,7 +2,8 @@
  * The postgres store: each operation is one statement, a call of a function of the same name in the store's schema, so
  * it is atomic, costs one round trip, and works in a caller's transaction through any client. PostgreSQL 15+ and PGlite.
  */
-import { type Database, migrate, type Queryable, quoteSchema } from '../../database/index.js';
+import { type Database, migrate, type Queryable, quoteSchema, SqlError } from '../../database/index.js';
+import { Gather, split } from '../../gather.js';
 import { type Log, silentLog } from '../../log.js';
 import type { MessageEvent } from '../message.js';
 import type { EnqueueOutcome, LeaseOutcome, QueueConfiguration, QueueStore, Recurring } from '../store.js';
@@ -20,7 +21,6 @@ import { prepareSettleAndDequeue } from './operations/settle-and-dequeue.js';
 import { retryBusy } from './busy.js';
 import { ChangeEvents } from './change-events.js';
 import { damageReport } from './damage-report.js';
-import { Gather, split } from './gather.js';
 import { GatheredDequeue } from './gathered-dequeue.js';
 import { transactionQueryable } from './transaction.js';
 import { Wake } from './wake.js';
@@ -81,14 +81,23 @@ class PostgresQueueStore implements QueueStore {
     this.#do = prepareAll(quoteSchema(schema));
     this.#wake = new Wake({ database, channel: schema, log });
     this.#events = new ChangeEvents();
-    this.#gatheredDequeue = new GatheredDequeue((requests) => this.#do.dequeue(database, requests));
+    const gathering = {
+      isRefused: (error: unknown) => error instanceof SqlError,
+      check: () => database.assertOutside?.('query'),
+    };
+    this.#gatheredDequeue = new GatheredDequeue(
+      (requests) => this.#do.dequeue(database, requests),
+      gathering,
+    );
     this.#gatheredEnqueue = new Gather({
+      ...gathering,
       send: (calls) => this.#enqueueTogether(calls),
       sizeOf: ({ messages }) => messages.length,
       fits: ([first], { detail, newIds, now }) =>
         first!.detail === detail && first!.newIds === newIds && first!.now === now,
     });
     this.#gatheredComplete = new Gather({
+      ...gathering,
       send: (requests) => this.#completeTogether(requests),
       sizeOf: ({ leases }) => leases.length,
       fits: ([first], { now }) => first!.now === now,

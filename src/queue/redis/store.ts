@@ -14,6 +14,7 @@ import { DamageLog } from './damage.js';
 import { inspectDurability, type RedisDurabilityReport } from './durability.js';
 import { Hints } from './hints.js';
 import { createKeys, type Keys } from './keys.js';
+import { type EnqueueCall, gatherCompletions, gatherEnqueues } from './gathered.js';
 import { functionLibrary } from './library.js';
 import { configure, readConfiguration } from './operations/configure.js';
 import type { FollowUpAccess } from './operations/follow-ups.js';
@@ -54,6 +55,10 @@ class Store implements RedisQueueStore {
   /** Queues that this process has put into the set of all. */
   readonly #registered = new Set<string>();
   readonly #queuesSeen = new Set<string>();
+  readonly #gatheredEnqueue = gatherEnqueues((call) => this.#enqueueNow(call));
+  readonly #gatheredComplete = gatherCompletions(async (call) =>
+    route.complete(await this.#target(call.queue), call),
+  );
   #queuesReadAtMs = Number.NEGATIVE_INFINITY;
   #opening: Promise<Open> | undefined;
   #connection: RedisConnection | undefined;
@@ -94,6 +99,10 @@ class Store implements RedisQueueStore {
       if (!this.#options.outbox) throw noTransaction();
       return this.#options.outbox.enqueue({ queue, messages, transaction, wake, now });
     }
+    return this.#gatheredEnqueue.run(queue, { queue, messages, now });
+  }
+
+  async #enqueueNow({ queue, messages, now }: EnqueueCall) {
     const target = await this.#target(queue);
     await this.#register(queue);
     const { outcomes, isNew } = await route.enqueue(target, { messages, now });
@@ -101,9 +110,7 @@ class Store implements RedisQueueStore {
     return outcomes;
   }
 
-  async dequeue(request: Request<'dequeue'>) {
-    return route.dequeue(await this.#target(request.queue), request);
-  }
+  dequeue = async (request: Request<'dequeue'>) => route.dequeue(await this.#target(request.queue), request);
 
   async extend(request: Request<'extend'>) {
     return route.extend(await this.#target(request.queue), request);
@@ -111,9 +118,9 @@ class Store implements RedisQueueStore {
 
   async complete({ queue, leases, transaction, now }: Request<'complete'>) {
     if (transaction !== undefined) throw noTransaction();
-    const target = await this.#target(queue);
     if (leases.every(({ followUps = [] }) => followUps.length === 0))
-      return route.complete(target, { queue, leases, now });
+      return this.#gatheredComplete.run(queue, { queue, leases, now });
+    const target = await this.#target(queue);
     const outcomes: LeaseOutcome[] = [];
     for (const lease of leases) {
       const { followUps = [] } = lease;
@@ -123,13 +130,9 @@ class Store implements RedisQueueStore {
     return outcomes;
   }
 
-  async fail(request: Request<'fail'>) {
-    return route.fail(await this.#target(request.queue), request);
-  }
+  fail = async (request: Request<'fail'>) => route.fail(await this.#target(request.queue), request);
 
-  async release(request: Request<'release'>) {
-    return route.release(await this.#target(request.queue), request);
-  }
+  release = async (request: Request<'release'>) => route.release(await this.#target(request.queue), request);
 
   async settleAndDequeue(request: Request<'settleAndDequeue'>) {
     return route.settleAndDequeue(await this.#target(request.queue), request);

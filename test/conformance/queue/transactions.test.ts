@@ -94,6 +94,21 @@ describe.each(testDatabases())('a transaction of the database on $name', ({ open
     expect(performance.now() - committedAtMs).toBeLessThan(5_000);
   });
 
+  test('a call inside a transaction that leaves its handle out is refused, whoever else is calling', async () => {
+    const { queue } = opened;
+    await queue.enqueue('busy', [{ payload: 0 }]);
+    const others = Promise.all(Array.from({ length: 20 }, () => queue.enqueue('busy', [{ payload: 1 }])));
+    const inside = database.transaction(async () => {
+      await queue.enqueue('busy', [{ id: 'inside', payload: 1 }]);
+    });
+    await expect(inside).rejects.toMatchObject({ code: 'transaction-misuse' });
+    expect((await others).flat()).toHaveLength(20);
+    await expect(database.transaction(async () => void (await queue.dequeue('busy')))).rejects.toMatchObject({
+      code: 'transaction-misuse',
+    });
+    expect(await queue.get('busy', 'inside')).toBeUndefined();
+  });
+
   test('what is no transaction is refused by name', async () => {
     for (const transaction of [{}, 'tx', 7, { query: 1 }]) {
       await expect(

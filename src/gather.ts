@@ -1,11 +1,11 @@
 /**
- * Calls of one operation on one queue that come while others are on their way go together with the next one: a commit is
- * what a small call costs, and together they share it. Guarantees: a call that finds nothing on its way goes at once;
+ * Calls of one operation on one queue that come while others are on their way go together with the next one: a commit, or a
+ * round trip, is what a small call costs, and together they share it. Guarantees: a call that finds nothing on its way goes at once;
  * every call gets its own answer; they go in the order in which they came; what the server refuses as a whole is sent again
  * one by one, so that nobody fails for somebody else's sake; and while the server cannot be reached nobody waits for longer
  * than it takes two statements to find that out.
  */
-import { SqlError } from '../../database/index.js';
+import { AsyncResource } from 'node:async_hooks';
 
 export interface Gathering<Input, Answer> {
   /** One statement for all of them; an answer each. */
@@ -14,6 +14,10 @@ export interface Gathering<Input, Answer> {
   readonly sizeOf: (input: Input) => number;
   /** Whether an input may stand in one statement with those before it. */
   readonly fits: (inputs: readonly Input[], input: Input) => boolean;
+  /** Whether an error says that nothing has been done, and may be the fault of one input. Default: never. */
+  readonly isRefused?: (error: unknown) => boolean;
+  /** Throws where a call may not be made, in the context of its caller: the statement runs in none. */
+  readonly check?: () => void;
 }
 
 /** Statements of one operation and queue on their way at once. */
@@ -34,20 +38,23 @@ interface Line<Input, Answer> {
   open: number;
 }
 
-export class Gather<Input, Answer> {
+export class Gather<Input, Answer> extends AsyncResource {
   readonly #gathering: Gathering<Input, Answer>;
   readonly #lines = new Map<string, Line<Input, Answer>>();
 
   constructor(gathering: Gathering<Input, Answer>) {
+    // A statement belongs to none of its callers: it must not run in the asynchronous context of one of them.
+    super('HeadgateGather');
     this.#gathering = gathering;
   }
 
-  run(queue: string, input: Input): Promise<Answer> {
+  async run(queue: string, input: Input): Promise<Answer> {
+    this.#gathering.check?.();
     return new Promise((resolve, reject) => {
       let line = this.#lines.get(queue);
       if (line === undefined) this.#lines.set(queue, (line = { waiting: [], open: 0 }));
       line.waiting.push({ input, atMs: performance.now(), resolve, reject });
-      this.#next(queue, line);
+      this.runInAsyncScope(this.#next, this, queue, line);
     });
   }
 
@@ -79,7 +86,7 @@ export class Gather<Input, Answer> {
       const answers = await this.#gathering.send(calls.map(({ input }) => input));
       for (const [index, { resolve }] of calls.entries()) resolve(answers[index]!);
     } catch (error) {
-      if (!(error instanceof SqlError)) {
+      if (this.#gathering.isRefused?.(error) !== true) {
         // Nobody knows what has been done; who came before this statement went out would have been lost with it.
         const early = line.waiting.findIndex(({ atMs }) => atMs > sentAtMs);
         const lost = line.waiting.splice(0, early === -1 ? line.waiting.length : early);

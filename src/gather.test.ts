@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { SqlError } from '../../database/index.js';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { Gather } from './gather.js';
 
 interface Sent {
@@ -22,12 +22,13 @@ function open(fits: (inputs: readonly string[], input: string) => boolean = () =
       }),
     sizeOf: (input) => (input.startsWith('big') ? 400 : 1),
     fits,
+    isRefused: (error) => error === refusal,
   });
   return { sent, run: (input: string, queue = 'q') => gather.run(queue, input) };
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
-const refusal = new SqlError({ code: '22000', message: 'no' } as ConstructorParameters<typeof SqlError>[0]);
+const refusal = new RangeError('no');
 
 describe('calls that come together', () => {
   test('the first two go at once, what comes meanwhile goes together, each is answered by itself', async () => {
@@ -96,5 +97,28 @@ describe('calls that come together', () => {
     await turn();
     sent.at(-1)!.answer();
     expect(await late).toBe('LATE');
+  });
+
+  test('a statement runs in the context of none of its callers, and each caller is asked in its own', async () => {
+    const storage = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const gather = new Gather<string, string>({
+      send: async (inputs) => {
+        seen.push(storage.getStore());
+        await turn();
+        return inputs;
+      },
+      sizeOf: () => 1,
+      fits: () => true,
+      check: () => {
+        if (storage.getStore() === 'inside') throw new Error('not here');
+      },
+    });
+    const calls = ['a', 'b', 'c', 'd'].map((input) =>
+      storage.run(`of ${input}`, () => gather.run('q', input)),
+    );
+    await expect(storage.run('inside', () => gather.run('q', 'e'))).rejects.toThrow('not here');
+    expect(await Promise.all(calls)).toEqual(['a', 'b', 'c', 'd']);
+    expect(seen).toEqual([undefined, undefined, undefined]);
   });
 });
