@@ -94,7 +94,10 @@ class RedisTimelines implements TimelineLists {
         total.late += late;
         total.calls += 1;
         servers.add(this.#knownServer(server));
-        if (done < call.keys.length) rest.push({ ...call, keys: call.keys.slice(done) });
+        // What is left goes in pieces of the size that was done: sent again whole each time, every key would go ten times.
+        const piece = Math.max(done, lateMax);
+        for (let from = done; from < call.keys.length; from += piece)
+          rest.push({ ...call, keys: call.keys.slice(from, from + piece) });
       }
       waiting = rest;
     }

@@ -7,8 +7,8 @@ local post, entriesMax, slack, lateMax = ARGV[1], tonumber(ARGV[2]), tonumber(AR
 if not string.match(post, '^%d+$') or #post ~= 19 or not entriesMax or not slack or not lateMax then
   return redis.error_reply('ERR push: post, entriesMax, slack, lateMax')
 end
--- As a rule a late entry is late by a few.
-local NEAR = 16
+-- As a rule a late entry is late by a few: these many are looked at first, then these; after that the place is searched for.
+local NEAR = { { 0, 7 }, { 8, 39 } }
 local lengthMax = entriesMax + slack + 1
 
 local function trim(key)
@@ -25,10 +25,13 @@ end
 
 -- Answers the length of the list, or nil when the post was there or is below the floor.
 local function insertLate(key)
-  local near = redis.call('LRANGE', key, 0, NEAR - 1)
   local pivot
-  for i = 1, #near do
-    if isMarker(near[i]) or near[i] <= post then pivot = near[i]; break end
+  for step = 1, #NEAR do
+    local near = redis.call('LRANGE', key, NEAR[step][1], NEAR[step][2])
+    for i = 1, #near do
+      if isMarker(near[i]) or near[i] <= post then pivot = near[i]; break end
+    end
+    if pivot then break end
   end
   if not pivot then
     local length = redis.call('LLEN', key)
