@@ -74,8 +74,7 @@ export class Fetcher {
     const { settler, settings } = this.#options;
     const unsettledMax = 2 * (settings.slots * settings.callSize + settings.prefetch.messagesMax);
     if (settler.size > unsettledMax) return;
-    // Twice where there is room for a second call: the server works on one while the other's messages are handled.
-    while (this.#planShared());
+    this.#planShared();
     this.#planLanes();
   }
 
@@ -87,31 +86,27 @@ export class Fetcher {
     }
   }
 
-  /** Whether anything was asked for. */
-  #planShared(): boolean {
+  #planShared(): void {
     const { ledger, settings, waiting, rate } = this.#options;
     let idle = ledger.sharedFree() * settings.callSize - waiting.size - this.#askedShared;
     const ahead = prefetchTarget(rate, settings.prefetch);
-    if (idle <= 0 && idle + ahead < ahead / 4) return false;
+    if (idle <= 0 && idle + ahead < ahead / 4) return;
     const shares = shareOut({
       sources: this.sources,
       count: idle + ahead,
       slots: settings.slots,
       canAsk: (source) => source.calls === 0 || (source.calls === 1 && idle + ahead >= secondCallLeast),
     });
-    let asked = false;
     for (const [source, wanted] of shares) {
       const count = Math.min(
         messagesPerCall,
         source.mayPrefetch(settings.clock) ? wanted : Math.min(wanted, idle),
       );
       if (count < (source.calls === 0 ? 1 : secondCallLeast)) continue;
-      if (!this.#maySend()) break;
+      if (!this.#maySend()) return;
       this.#ask({ source, lane: undefined, count });
-      asked = true;
       idle = Math.max(0, idle - count);
     }
-    return asked;
   }
 
   #planLanes(): void {
