@@ -2,9 +2,8 @@
  * Reads edge lists as a stream: one pair a line, separated by tabs or spaces (or a comma), `#` begins a comment line,
  * line ends may be CRLF, the whole may be gzip. Memory holds one chunk and one line.
  */
-import { Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
 import { invalidInput } from '../errors.js';
+import { decompressed } from './decompressed.js';
 
 const lineCharactersMax = 4_096;
 
@@ -43,29 +42,4 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
     yield lines;
   }
   yield [rest + decoder.decode()];
-}
-
-async function* decompressed(source: AsyncIterable<Uint8Array | string>): AsyncGenerator<Uint8Array> {
-  const chunks = bytesOf(source);
-  // Two bytes tell gzip; a first chunk of one byte is joined with the next.
-  let head = new Uint8Array();
-  while (head.length < 2) {
-    const { value, done } = await chunks.next();
-    if (done) break;
-    head = Buffer.concat([head, value]);
-  }
-  const whole = withHead(head, chunks);
-  if (head[0] === 0x1f && head[1] === 0x8b) yield* Readable.from(whole).pipe(createGunzip());
-  else yield* whole;
-}
-
-async function* withHead(head: Uint8Array, rest: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
-  if (head.length > 0) yield head;
-  yield* rest;
-}
-
-async function* bytesOf(source: AsyncIterable<Uint8Array | string>): AsyncGenerator<Uint8Array> {
-  for await (const chunk of source) {
-    if (chunk.length > 0) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
-  }
 }

@@ -3,8 +3,7 @@
  * or no UTF-8 is told instead of given, and the next one is read. Memory holds one chunk and one line.
  */
 import { isUtf8 } from 'node:buffer';
-import { Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
+import { decompressed } from './decompressed.js';
 
 /** Room for a post of 10,000 characters and 32 KiB of data with everything escaped. */
 export const lineBytesMax = 512 * 1024;
@@ -34,7 +33,7 @@ export async function* readLines(source: AsyncIterable<Uint8Array | string>): As
     if (!isUtf8(bytes)) return { number, text: undefined, fault: 'not UTF-8' };
     return { number, text: textOf(bytes, number === 1) };
   };
-  for await (const chunk of unpacked(source)) {
+  for await (const chunk of decompressed(source)) {
     const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
     const lines: Line[] = [];
     let from = 0;
@@ -56,29 +55,4 @@ function textOf(bytes: Buffer, isFirst: boolean): string {
   const end = bytes.at(-1) === 0x0d ? bytes.length - 1 : bytes.length;
   const text = bytes.toString('utf8', 0, end);
   return isFirst && text.startsWith('\uFEFF') ? text.slice(1) : text;
-}
-
-async function* unpacked(source: AsyncIterable<Uint8Array | string>): AsyncGenerator<Buffer> {
-  const chunks = buffersOf(source);
-  // Two bytes tell gzip; a first chunk of one byte is joined with the next.
-  let head: Buffer = Buffer.alloc(0);
-  while (head.length < 2) {
-    const { value, done } = await chunks.next();
-    if (done) break;
-    head = Buffer.concat([head, value]);
-  }
-  const whole = withHead(head, chunks);
-  if (head[0] === 0x1f && head[1] === 0x8b) yield* Readable.from(whole).pipe(createGunzip());
-  else yield* whole;
-}
-
-async function* withHead(head: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  if (head.length > 0) yield head;
-  yield* rest;
-}
-
-async function* buffersOf(source: AsyncIterable<Uint8Array | string>): AsyncGenerator<Buffer> {
-  for await (const chunk of source) {
-    if (chunk.length > 0) yield Buffer.from(chunk as Uint8Array);
-  }
 }

@@ -22,24 +22,30 @@ const count = 10_000;
 /** Watches the commands that functions issue. */
 class Monitor {
   readonly #stream: Redis;
+  readonly #client: Redis;
+  /** By the text of an ECHO: who waits for the monitor to show it. */
+  readonly #marks = new Map<string, () => void>();
   argumentsSeen = 0;
   commandsSeen = 0;
   rangeSeen = 0;
   #ofThisCall = 0;
   #total = 0;
+  #looks = 0;
 
-  private constructor(stream: Redis) {
+  private constructor(client: Redis, stream: Redis) {
+    this.#client = client;
     this.#stream = stream;
     stream.on('monitor', (_time: string, args: string[], source: string) => this.#see(args, source));
   }
 
   static async start(client: Redis): Promise<Monitor> {
-    return new Monitor(await client.monitor());
+    return new Monitor(client, await client.monitor());
   }
 
   #see(args: readonly string[], source: string): void {
     if (source !== 'lua') {
       this.#ofThisCall = 0;
+      if (/^echo$/i.test(args[0] ?? '')) this.#marks.get(args[1] ?? '')?.();
       return;
     }
     this.#ofThisCall += 1;
@@ -57,8 +63,11 @@ class Monitor {
 
   /** Commands that functions have issued since the last look. */
   async sinceLastLook(): Promise<number> {
-    // What MONITOR has to say arrives behind the answers.
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    // What MONITOR has to say arrives behind the answers, in the order of the calls.
+    const mark = `mark ${(this.#looks += 1)}`;
+    const seen = new Promise<void>((resolve) => this.#marks.set(mark, resolve));
+    await this.#client.echo(mark);
+    await seen;
     const total = this.#total;
     this.#total = 0;
     return total;
@@ -66,6 +75,7 @@ class Monitor {
 
   stop(): void {
     this.#stream.disconnect();
+    this.#client.disconnect();
   }
 }
 

@@ -3,9 +3,6 @@
  * the ledger compared with the caller's count at every sample; and the naive loop beside it, which has one answer
  * to everything: again.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import type { Database } from '../../../src/database/index.js';
 import type { Ledger } from '../../../src/notify/index.js';
 import { createQueue } from '../../../src/queue/index.js';
@@ -19,6 +16,7 @@ import {
 import type { Experiment, ExperimentContext, Figure, Report } from '../../experiment.js';
 import { seededRandom } from '../../random.js';
 import { openEngine, until, withLabServer, type LabEngine } from './engine.js';
+import { Processes } from './guarantee-processes.js';
 import { guaranteeTimings, webhookTo, type WorkerTask } from './guarantee-task.js';
 
 const share = 0.0025;
@@ -70,46 +68,6 @@ async function startCounterpart(
     },
   });
   return { counterpart, lostAnswers };
-}
-
-/** Keeps so many processes running, and kills one of them now and then. */
-class Processes {
-  readonly #task: WorkerTask;
-  #running: ChildProcess[] = [];
-  kills = 0;
-
-  constructor(task: WorkerTask) {
-    this.#task = task;
-  }
-
-  async start(count: number): Promise<void> {
-    await Promise.all(
-      Array.from({ length: count }, async () => {
-        const file = fileURLToPath(new URL('guarantee-worker.ts', import.meta.url));
-        const args = ['--import', 'tsx', file, JSON.stringify(this.#task)];
-        const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-        this.#running.push(child);
-        await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
-      }),
-    );
-  }
-
-  async killOne(random: () => number): Promise<void> {
-    const [child] = this.#running.splice(Math.floor(random() * this.#running.length), 1);
-    if (child === undefined) return;
-    this.kills += 1;
-    await end(child);
-    await this.start(1);
-  }
-
-  async stop(): Promise<void> {
-    await Promise.all(this.#running.splice(0).map(end));
-  }
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  const exited = once(child, 'exit');
-  if (child.kill('SIGKILL')) await exited;
 }
 
 /** Kills until it has killed as often as told, or all is over. */

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { ActionButton } from '../action-button.js';
 import { apiPath, call, type ApiProblem } from '../api.js';
+import { Facts } from '../facts.js';
 import { formatAgo, formatSeconds, formatTime } from '../format.js';
 import { EmptyNotice, LoadingNotice, ProblemNotice } from '../notice.js';
 import { useRepeated, useResource } from '../resource.js';
@@ -66,19 +67,6 @@ export function NotificationPage({ id }: { readonly id: string }) {
         </>
       )}
     </>
-  );
-}
-
-function Facts({ rows }: { readonly rows: readonly (readonly [string, ComponentChildren])[] }) {
-  return (
-    <dl class="facts panel">
-      {rows.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
   );
 }
 

@@ -1,5 +1,6 @@
 /** How many accounts, follows and posts there are: counted by the server when the page is opened, not every second. */
 import { call } from '../api.js';
+import { Facts } from '../facts.js';
 import { formatCount } from '../format.js';
 import { LoadingNotice, ProblemNotice } from '../notice.js';
 import { useRepeated, useResource } from '../resource.js';
@@ -30,13 +31,13 @@ export function World() {
       {stats.value === undefined ? (
         stats.loading && <LoadingNotice what="the graph" />
       ) : (
-        <Facts {...stats.value} />
+        <Counts {...stats.value} />
       )}
     </section>
   );
 }
 
-function Facts({ accounts, follows, posts, followers }: Stats) {
+function Counts({ accounts, follows, posts, followers }: Stats) {
   const { median, p99, max } = followers;
   const facts: readonly (readonly [string, string])[] = [
     ['Accounts', formatCount(accounts)],
@@ -46,14 +47,5 @@ function Facts({ accounts, follows, posts, followers }: Stats) {
     ['Followers, 99th percentile', formatCount(p99)],
     ['Followers, most', formatCount(max)],
   ];
-  return (
-    <dl class="facts panel">
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Facts rows={facts} />;
 }

@@ -4,6 +4,7 @@
  */
 import { call } from '../api.js';
 import type { RunningOverview } from '../api-types.js';
+import { Facts } from '../facts.js';
 import { formatCount, formatRate, formatSeconds, formatShare } from '../format.js';
 import { LoadingNotice, ProblemNotice } from '../notice.js';
 import { askOnce, overview, overviewProblem } from '../overview/live-overview.js';
@@ -211,14 +212,5 @@ function Kept({ stats }: { readonly stats: Stats }) {
     ['Posts', formatCount(posts)],
     ['Authors merged at read', formatCount(pullAuthors)],
   ];
-  return (
-    <dl class="facts panel">
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Facts rows={facts} />;
 }

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { apiPath, call, type ApiProblem } from '../api.js';
 import type { History, HistoryEvent, Message } from '../api-types.js';
+import { Facts } from '../facts.js';
 import { formatAgo, formatSeconds, formatTime } from '../format.js';
 import { EmptyNotice, LoadingNotice, ProblemNotice } from '../notice.js';
 import { useResource } from '../resource.js';
@@ -45,7 +46,7 @@ export function MessagePage({ queue, id }: { readonly queue: string; readonly id
             </button>
             <MessageActions queue={queue} message={message.value} onChange={reload} onProblem={setProblem} />
           </div>
-          <Facts message={message.value} />
+          <MessageFacts message={message.value} />
           <JsonSection title="Payload" value={message.value.payload} />
           {message.value.result !== undefined && <JsonSection title="Result" value={message.value.result} />}
           <section aria-labelledby="message-history">
@@ -65,7 +66,7 @@ export function MessagePage({ queue, id }: { readonly queue: string; readonly id
   );
 }
 
-function Facts({ message }: { readonly message: Message }) {
+function MessageFacts({ message }: { readonly message: Message }) {
   const nowMs = Date.now();
   const time = (unixMs: number): string => `${formatTime(unixMs, nowMs)} (${formatAgo(unixMs, nowMs)})`;
   const rows: [string, ComponentChildren][] = [
@@ -81,16 +82,7 @@ function Facts({ message }: { readonly message: Message }) {
   if (message.finishedAt !== undefined) rows.push(['Finished', time(message.finishedAt)]);
   rows.push(['Metadata', <MetadataText metadata={message.metadata} />]);
   if (message.error !== undefined) rows.push(['Error', <code class="attention">{message.error}</code>]);
-  return (
-    <dl class="facts panel">
-      {rows.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Facts rows={rows} />;
 }
 
 function JsonSection({ title, value }: { readonly title: string; readonly value: unknown }) {
