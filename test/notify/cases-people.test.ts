@@ -1,7 +1,7 @@
-/** Preferences, unsubscribe, quiet hours, digests, campaigns and the inbox, on each kind of database. */
+/** What supersedes, quiet hours, digests, the inbox and erasure, on each kind of database. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../src/database/index.js';
-import { defineKinds, type Recipient } from '../../src/notify/index.js';
+import { defineKinds } from '../../src/notify/index.js';
 import type { Component } from '../../src/lifecycle.js';
 import { testDatabases } from '../database/test-databases.js';
 import { addsUp, kinds, openWorld, programmableProvider, until, untilEnded, type World } from './world.js';
@@ -9,7 +9,6 @@ import { addsUp, kinds, openWorld, programmableProvider, until, untilEnded, type
 const peopleKinds = defineKinds({
   ...kinds,
   code: { ...kinds.otp, purpose: () => 'login', required: true },
-  flash: { ...kinds.promo, deadline: '2s' },
   follow: {
     delivery: 'at-least-once',
     channels: ['inbox'],
@@ -29,13 +28,11 @@ describe.each(testDatabases().slice(0, 2))('people on $name', (testDatabase) => 
   let worker: Component;
   const email = programmableProvider('email');
   const sms = programmableProvider('sms');
-  const push = programmableProvider('push', { platform: 'fcm' });
-  const unsubscribe = { url: 'https://us.example.test/unsubscribe', secret: 'a secret of 16 or more' };
   const tomorrow = () => Date.now() + 86_400_000;
 
   beforeAll(async () => {
     database = await testDatabase.open({ ...(testDatabase.hasSessions && { poolMax: 10 }) });
-    world = await openWorld({ database, providers: [email, sms, push], kinds: peopleKinds, unsubscribe });
+    world = await openWorld({ database, providers: [email, sms], kinds: peopleKinds });
     worker = world.notify.worker({ slots: 20 });
     await worker.start();
   });
@@ -46,90 +43,6 @@ describe.each(testDatabases().slice(0, 2))('people on $name', (testDatabase) => 
   });
 
   const stateOf = async (id: string) => (await world.notify.delivery(id))?.state;
-
-  it('N28: an opt-out ends what waits, and later ones make no call', async () => {
-    const to = [{ channel: 'email', address: 'n28@example.test' } as const];
-    const promo = { user: 'n28', data: { what: 'x' }, to };
-    const waiting = [];
-    for (let index = 0; index < 20; index += 1) {
-      waiting.push(await world.notify.send('promo', { ...promo, key: `w${index}`, sendAt: tomorrow() }));
-    }
-    const { suppressed } = await world.notify.people.prefer('n28', {
-      kind: 'promo',
-      channel: 'email',
-      enabled: false,
-    });
-    expect(suppressed).toHaveLength(20);
-    const later = await world.notify.send('promo', { ...promo, key: 'later' });
-    await untilEnded(world.notify, [later.deliveries[0]!.id]);
-    for (const { deliveries } of [...waiting, later]) {
-      expect(await world.notify.delivery(deliveries[0]!.id)).toMatchObject({
-        state: 'suppressed',
-        reason: 'switched off by the user',
-      });
-    }
-    expect(email.calls('n28@example.test')).toHaveLength(0);
-  });
-
-  it('N29: the table of kind and channel holds, the most specific wish decides, a required kind says so', async () => {
-    const { people } = world.notify;
-    await people.prefer('n29', { kind: '*', channel: 'email', enabled: false });
-    await people.prefer('n29', { kind: 'promo', channel: 'push', enabled: false });
-    await people.prefer('n29', { kind: 'order', channel: 'email', enabled: true });
-    const table = await people.preferences('n29');
-    const off = table.filter(({ enabled }) => !enabled).map(({ kind, channel }) => `${kind} ${channel}`);
-    expect(off).toEqual(['flash email', 'follow email', 'promo email', 'promo push']);
-    await expect(people.prefer('n29', { kind: 'otp', channel: 'sms', enabled: false })).rejects.toMatchObject(
-      { code: 'kind-required' },
-    );
-    const states: string[] = [];
-    for (const kind of ['promo', 'order'] as const) {
-      for (const destination of [
-        { channel: 'email', address: `${kind}-n29@example.test` },
-        { channel: 'push', address: `${kind}-n29`, details: { platform: 'fcm' } },
-      ] as const) {
-        const { deliveries } = await world.notify.send(kind, {
-          user: 'n29',
-          key: destination.channel,
-          data: { what: 'x', number: 1 },
-          to: [destination],
-        });
-        await untilEnded(world.notify, [deliveries[0]!.id]);
-        states.push(`${kind} ${destination.channel} ${await stateOf(deliveries[0]!.id)}`);
-      }
-    }
-    expect(states).toEqual([
-      'promo email suppressed',
-      'promo push suppressed',
-      'order email sent',
-      'order push sent',
-    ]);
-  });
-
-  it('the one-click link of an e-mail switches its kind and channel off; a forged one does nothing', async () => {
-    const to = [{ channel: 'email', address: 'click@example.test' } as const];
-    const { deliveries } = await world.notify.send('promo', {
-      user: 'click',
-      key: 'k',
-      data: { what: 'x' },
-      to,
-    });
-    await untilEnded(world.notify, [deliveries[0]!.id]);
-    const link = new URL(String(email.calls('click@example.test')[0]!.content['unsubscribeUrl']));
-    const token = link.searchParams.get('token') as string;
-    await expect(world.notify.people.unsubscribe(`${token}x`)).rejects.toMatchObject({
-      code: 'token-invalid',
-    });
-    expect(await world.notify.people.unsubscribe(token)).toEqual({
-      user: 'click',
-      kind: 'promo',
-      channel: 'email',
-    });
-    await world.notify.people.unsubscribe(token);
-    const after = await world.notify.send('promo', { user: 'click', key: 'k2', data: { what: 'x' }, to });
-    await untilEnded(world.notify, [after.deliveries[0]!.id]);
-    expect(await stateOf(after.deliveries[0]!.id)).toBe('suppressed');
-  });
 
   it('N22: a newer code takes the place of those that wait', async () => {
     const to = [{ channel: 'sms', address: '+41790000022' } as const];
@@ -245,75 +158,6 @@ describe.each(testDatabases().slice(0, 2))('people on $name', (testDatabase) => 
     await people.putDestination('n37', destination);
     expect(await send('2')).toMatchObject({ state: 'sent' });
     expect(email.calls('n37@example.test')).toHaveLength(1);
-  });
-
-  it('a campaign streamed twice, paused and resumed, sends each recipient one', async () => {
-    const { campaigns } = world.notify;
-    const recipients = Array.from(
-      { length: 120 },
-      (_, index): Recipient => ({
-        user: `c${index}`,
-        data: { what: 'x' },
-        to: [{ channel: 'push', address: `c-${index}`, details: { platform: 'fcm' } }],
-      }),
-    );
-    const stopped = new AbortController();
-    const first = campaigns.run({
-      id: 'spring',
-      kind: 'promo',
-      recipients,
-      batchSize: 20,
-      signal: stopped.signal,
-      onProgress: () => stopped.abort(new Error('stopped')),
-    });
-    await expect(first).rejects.toThrow('stopped');
-    expect(await campaigns.pause('spring')).toMatchObject({ state: 'paused', taken: 20 });
-    const second = campaigns.run({ id: 'spring', kind: 'promo', recipients, batchSize: 50 });
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    expect((await campaigns.progress('spring')).taken).toBe(20);
-    await campaigns.resume('spring');
-    expect(await second).toMatchObject({ state: 'streamed', taken: 120 });
-    await until(async () => (await campaigns.progress('spring')).sent === 120, { boundMs: 30_000 });
-    expect(recipients.every(({ to }) => push.calls(to![0]!.address).length === 1)).toBe(true);
-  });
-
-  it('the deadline of a campaign stands still while it is paused', async () => {
-    const { campaigns } = world.notify;
-    const sendAt = Date.now() + 2_500;
-    const recipients = Array.from(
-      { length: 5 },
-      (_, index): Recipient => ({
-        user: `f${index}`,
-        data: { what: 'x' },
-        to: [{ channel: 'push', address: `f-${index}`, details: { platform: 'fcm' } }],
-        sendAt,
-      }),
-    );
-    await campaigns.run({ id: 'flash', kind: 'flash', recipients });
-    await campaigns.pause('flash');
-    await new Promise((resolve) => setTimeout(resolve, sendAt + 2_500 - Date.now()));
-    expect(await campaigns.progress('flash')).toMatchObject({ state: 'paused', waiting: 5, expired: 0 });
-    await campaigns.resume('flash');
-    await until(async () => (await campaigns.progress('flash')).sent === 5, { boundMs: 30_000 });
-  });
-
-  it('a canceled campaign ends what waits', async () => {
-    const { campaigns } = world.notify;
-    const recipients = Array.from(
-      { length: 30 },
-      (_, index): Recipient => ({
-        user: `x${index}`,
-        data: { what: 'x' },
-        to: [{ channel: 'push', address: `x-${index}`, details: { platform: 'fcm' } }],
-        sendAt: tomorrow(),
-      }),
-    );
-    await campaigns.run({ id: 'canceled', kind: 'promo', recipients });
-    expect(await campaigns.cancel('canceled')).toMatchObject({
-      state: 'canceled',
-      suppressed: 30,
-      waiting: 0,
-    });
   });
 
   it('an erased user leaves nothing but the suppression list', async () => {

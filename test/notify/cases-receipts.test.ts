@@ -10,6 +10,7 @@ import {
   programmableProvider,
   quickKinds,
   refused,
+  until,
   untilEnded,
   type World,
 } from './world.js';
@@ -76,6 +77,56 @@ describe.each(testDatabases().slice(0, 2))(
       expect(await world.notify.delivery(id)).toMatchObject(known);
       expect(addsUp(await world.notify.ledger(), accepted)).toBe(true);
       expect(provider.calls(address)).toHaveLength(calls);
+    });
+
+    it('N27: one that nothing is known of is kept, and joined whole when its delivery turns up', async () => {
+      const early = (messageId: string, more: object) =>
+        world.notify.receive('test-email', {
+          url: 'https://us.example.test/',
+          headers: {},
+          body: Buffer.from(JSON.stringify([{ messageId, ...more }])),
+        });
+      const bounce = { status: 'undelivered', retire: 'bounced' };
+      for (const [id, more] of [
+        ['early-1', { status: 'delivered', cost: 0.05 }],
+        ['early-2', bounce],
+        ['early-3', bounce],
+      ] as const)
+        expect(await early(id, more)).toEqual({ status: 200, matched: 0 });
+      const { people } = world.notify;
+      const ids: string[] = [];
+      const worker = world.notify.worker({ slots: 2, floors: false });
+      await worker.start();
+      for (const messageId of ['early-1', 'early-2', 'early-3']) {
+        const address = `${messageId}@example.test`;
+        // Registered again since the bounce came: it is another one.
+        if (messageId === 'early-3') await people.putDestination('u', { channel: 'email', address });
+        provider.answers.set(address, [{ kind: 'sent', messageId }]);
+        const to = [{ channel: 'email', address } as const];
+        const data = { number: 1 };
+        const { deliveries } = await world.notify.send('order', { user: 'u', key: messageId, data, to });
+        accepted += 1;
+        ids.push(deliveries[0]!.id);
+      }
+      await untilEnded(world.notify, ids);
+      const receiptOf = async (id: string) => (await world.notify.delivery(id))?.receipt;
+      await until(async () => (await receiptOf(ids[1]!)) === 'undelivered', { boundMs: 60_000 });
+      await until(async () => (await receiptOf(ids[2]!)) === 'undelivered', { boundMs: 60_000 });
+      await worker.stop();
+      expect(await world.notify.delivery(ids[0]!)).toMatchObject({ receipt: 'delivered', cost: 0.05 });
+      const { rows } = await database.query<{ address: string }>(
+        `select address from ${world.schema}.retired where reason = 'bounced' order by 1`,
+      );
+      expect(rows.map(({ address }) => address)).toContain('early-2@example.test');
+      expect((await people.get('u'))?.destinations.map(({ retired }) => retired)).toEqual([undefined]);
+    });
+
+    it('N27: one for what has been purged is answered 200', async () => {
+      const id = await ended('promo', 'ambiguous', 'purged@example.test');
+      await database.query(`delete from ${world.schema}.notifications where key = 'purged@example.test'`);
+      accepted -= 1;
+      expect(await receive(id, 'delivered')).toEqual({ status: 200, matched: 0 });
+      expect(addsUp(await world.notify.ledger(), accepted)).toBe(true);
     });
   },
 );

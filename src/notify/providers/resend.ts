@@ -113,6 +113,7 @@ export function createResendProvider(options: ResendOptions): Provider {
         receipts: [
           {
             messageId,
+            reference: referenceOf(data?.['tags']),
             status,
             detail: type,
             retire: retires.has(type) && isPermanent(data) ? type : undefined,
@@ -121,6 +122,13 @@ export function createResendProvider(options: ResendOptions): Provider {
       };
     },
   };
+}
+
+/** The tag that every request carries: it finds the delivery whose answer never came. Told as an object or as a list. */
+function referenceOf(tags: unknown): string | undefined {
+  if (!Array.isArray(tags)) return text((tags as Record<string, unknown> | undefined)?.['reference']);
+  const own = tags.find((tag: Record<string, unknown> | null) => tag?.['name'] === 'reference');
+  return text((own as Record<string, unknown> | undefined)?.['value']);
 }
 
 /** A full mailbox may have room tomorrow. */

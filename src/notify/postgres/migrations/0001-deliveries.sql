@@ -100,7 +100,8 @@ create table {{schema}}.provider_messages (
 );
 create index provider_messages_delivery on {{schema}}.provider_messages (delivery);
 
--- Receipts as they came. Those without a delivery are matched when one turns up, within the window.
+-- Receipts as they came. Those without a delivery are matched when one turns up, within the window. `retire`: why the
+-- address is not to be called any more; kept until the delivery, and with it the address, is known.
 create table {{schema}}.receipts (
   seq bigint generated always as identity primary key,
   provider text collate "C" not null,
@@ -109,6 +110,7 @@ create table {{schema}}.receipts (
   status text not null,
   cost double precision,
   detail text,
+  retire text,
   delivery text collate "C",
   at bigint not null
 );

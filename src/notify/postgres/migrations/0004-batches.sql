@@ -215,8 +215,10 @@ begin
     from timed r
   ), early as materialized (
     select r.id, e.place, e.status, e.cost from ruled r cross join lateral (
+      -- Those that retire an address are left to the sweep, which takes a receipt whole.
       select e.ctid as place, e.status, e.cost from {{schema}}.receipts e
-      where e.provider = r.by_provider and e.message_id = r.message and e.delivery is null for update skip locked
+      where e.provider = r.by_provider and e.message_id = r.message and e.delivery is null and e.retire is null
+      for update skip locked
     ) e where r.message is not null
   ), moved as (
     update {{schema}}.deliveries d set

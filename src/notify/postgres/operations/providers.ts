@@ -59,13 +59,14 @@ export function providerOperations(schema: string): ProviderStore {
     with clock as materialized (select ${nowSql('$3')} as now)
     update ${schema}.providers p set probe_until = clock.now + $2::bigint from clock
     where p.name = $1 and p.open_until <= clock.now and coalesce(p.probe_until, 0) <= clock.now`;
+  // Who has waited for the row has an older time than the one before: it must not be refilled for the same time twice.
   // $2 wanted, $3 urgent, $4 general a second, $5 reserved a second, $6 capacity in ms of rate.
   const refill = (column: string, rate: string): string =>
     `least(greatest(1, ${rate} * $6::double precision / 1000), p.${column} + ${rate} * greatest(0, clock.now - p.refilled_at) / 1000.0)`;
   const take = `
     with clock as materialized (select ${nowSql('$7')} as now),
     full_ as materialized (
-      select p.name, clock.now, ${refill('general', '$4::double precision')} as general,
+      select p.name, greatest(p.refilled_at, clock.now) as refilled_at, ${refill('general', '$4::double precision')} as general,
         case when $5::double precision > 0 then ${refill('reserved', '$5::double precision')} else 0 end as reserved
       from ${schema}.providers p cross join clock where p.name = $1 for update of p),
     split as materialized (
@@ -75,7 +76,7 @@ export function providerOperations(schema: string): ProviderStore {
       from full_ f),
     taken as (
       update ${schema}.providers p set general = s.general - s.from_general, reserved = s.reserved - s.from_reserved,
-        refilled_at = s.now
+        refilled_at = s.refilled_at
       from split s where p.name = s.name)
     select from_general + from_reserved as granted,
       ceil((1 - (general - from_general)) * 1000 / greatest($4::double precision, 0.001))::bigint as wait_ms,

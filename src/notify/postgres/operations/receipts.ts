@@ -27,8 +27,9 @@ export function receiptOperations(schema: string): ReceiptStore {
         (select x.id from ${schema}.deliveries x where x.id = $3))
       for update of d),
     kept as (
-      insert into ${schema}.receipts (provider, message_id, reference, status, cost, detail, delivery, at)
-      select $1, $2, $3, $4, $5::double precision, $6, (select id from found), clock.now from clock),
+      insert into ${schema}.receipts (provider, message_id, reference, status, cost, detail, retire, delivery, at)
+      select $1, $2, $3, $4, $5::double precision, $6, $7, (select id from found), coalesce($9::bigint, clock.now)
+      from clock),
     named as (
       insert into ${schema}.provider_messages (provider, message_id, delivery, at)
       select $1, $2, f.id, f.now from found f where $2::text is not null
@@ -48,7 +49,7 @@ export function receiptOperations(schema: string): ReceiptStore {
       update ${schema}.notifications n set salt = null from found f where n.id = f.notification and f.secret),
     retired as (
       insert into ${schema}.retired as x (channel, address, reason, at)
-      select f.channel, f.address, $7, f.now from found f where $7::text is not null
+      select f.channel, f.address, $7, coalesce($9::bigint, f.now) from found f where $7::text is not null
       on conflict (channel, address) do update set reason = excluded.reason, at = greatest(x.at, excluded.at)),
     noted as (
       insert into ${schema}.history (delivery, at, event, provider, detail)
@@ -59,7 +60,7 @@ export function receiptOperations(schema: string): ReceiptStore {
 
   // Both sides of a receipt that came while the answer was being written down saw nothing of each other.
   const unjoined = `
-    select r.seq, r.message_id, r.reference, r.status, r.cost, r.detail, r.provider
+    select r.seq, r.message_id, r.reference, r.status, r.cost, r.detail, r.retire, r.provider, r.at
     from ${schema}.receipts r
     where r.delivery is null and r.at > ${nowSql('$1')} - $2::bigint and (
       exists (select 1 from ${schema}.provider_messages m where m.provider = r.provider and m.message_id = r.message_id)
@@ -69,7 +70,7 @@ export function receiptOperations(schema: string): ReceiptStore {
 
   const take = async (
     on: Queryable,
-    { provider, receipt, now }: { provider: string; receipt: Receipt; now: Now },
+    { provider, receipt, cameAt, now }: { provider: string; receipt: Receipt; cameAt?: string; now: Now },
   ) => {
     const { rows } = await on.query<ReceivedRow>(receive, [
       provider,
@@ -80,6 +81,7 @@ export function receiptOperations(schema: string): ReceiptStore {
       receipt.detail ?? null,
       receipt.retire ?? null,
       now ?? null,
+      cameAt ?? null,
     ]);
     return rows[0];
   };
@@ -96,6 +98,8 @@ export function receiptOperations(schema: string): ReceiptStore {
         status: Receipt['status'];
         cost: number | null;
         detail: string | null;
+        retire: string | null;
+        at: string;
       }>(unjoined, [now ?? null, windowMs, limit]);
       for (const row of rows) {
         await database.transaction(async (transaction) => {
@@ -106,8 +110,10 @@ export function receiptOperations(schema: string): ReceiptStore {
             reference: row.reference ?? undefined,
             cost: row.cost ?? undefined,
             detail: row.detail ?? undefined,
+            retire: row.retire ?? undefined,
           };
-          await take(transaction, { provider: row.provider, receipt, now });
+          // An address that was registered again since it came is another one.
+          await take(transaction, { provider: row.provider, receipt, cameAt: row.at, now });
         });
       }
       return rows.length;
