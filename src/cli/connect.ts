@@ -2,6 +2,7 @@
  * Where a command finds Headgate: the server that `--url` names, else the one that holds the data folder, else one that
  * this process brings up for the length of the command. All three are spoken to over HTTP, so a command has one code path.
  */
+import { existsSync } from 'node:fs';
 import { invalidInput } from '../errors.js';
 import { readFolderLock } from '../database/index.js';
 import { noMetrics } from '../metrics.js';
@@ -62,6 +63,12 @@ export async function withClient<T>(
         `the address of the server (process ${holder.pid} holds ${config.dataFolder} and gives none)`,
       );
     }
+    if (!existsSync(config.dataFolder))
+      throw invalidInput(
+        '--data',
+        config.dataFolder,
+        'a folder that Headgate has been started on, or --url with the address of a server',
+      );
   }
   const own = await bringUp(flags, environment);
   try {

@@ -1,7 +1,6 @@
 #!/usr/bin/env node
 /** The command line: reads arguments, runs one command, and turns every failure into a sentence and a documented exit code. */
 import { Command } from 'commander';
-import { HeadgateError } from '../errors.js';
 import { version } from '../version.js';
 import { addStart } from './commands/start.js';
 import { addFeed } from './commands/feed.js';
@@ -11,6 +10,7 @@ import { addQueue } from './commands/queue.js';
 import { addServe } from './commands/serve.js';
 import { addWork } from './commands/work.js';
 import { exitCodes } from './exit-codes.js';
+import { describeFailure } from './failure.js';
 
 const program = new Command('headgate')
   .description('A priority queue, a home feed and notifications, on an embedded Postgres or on your own.')
@@ -33,15 +33,7 @@ Exit codes: ${exitCodes.done} done, ${exitCodes.failed} failed, ${exitCodes.usag
 try {
   await program.parseAsync(process.argv);
 } catch (error) {
-  const known = error instanceof HeadgateError;
-  process.stderr.write(
-    `headgate: ${known ? `${error.message} (${error.code})` : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-  );
-  process.exit(
-    known && error.code === 'invalid-input'
-      ? exitCodes.usage
-      : known && error.code === 'folder-locked'
-        ? exitCodes.folderLocked
-        : exitCodes.failed,
-  );
+  const { text, exitCode } = describeFailure(error);
+  process.stderr.write(`headgate: ${text}\n`);
+  process.exit(exitCode);
 }

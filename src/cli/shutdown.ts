@@ -7,7 +7,7 @@ export interface Shutdown {
   readonly signal: AbortSignal;
   /** Waits for the first signal, or for `finish`. */
   wait(): Promise<void>;
-  /** From here on the process has `deadlineMs` to stop. */
+  /** From here on the process has `stopDeadlineMs` to stop; a signal begins it as well. */
   begin(): void;
 }
 
@@ -19,10 +19,21 @@ export function watchSignals(): Shutdown {
   const controller = new AbortController();
   let firstAtMs: number | undefined;
   let guard: NodeJS.Timeout | undefined;
+  const begin = (): void => {
+    guard ??= setTimeout(() => {
+      process.stderr.write(
+        'headgate: the stop took longer than its deadline; ending now. Acknowledged work is kept.\n',
+      );
+      process.exit(1);
+    }, stopDeadlineMs - 200);
+    guard.unref();
+  };
   const onSignal = (): void => {
     if (firstAtMs !== undefined && performance.now() - firstAtMs > repeatMs) process.exit(130);
     if (firstAtMs !== undefined) return;
     firstAtMs = performance.now();
+    // what is still starting may wait for a database that does not answer
+    begin();
     controller.abort();
   };
   process.on('SIGINT', onSignal);
@@ -34,14 +45,6 @@ export function watchSignals(): Shutdown {
         if (controller.signal.aborted) resolve();
         else controller.signal.addEventListener('abort', () => resolve(), { once: true });
       }),
-    begin() {
-      guard ??= setTimeout(() => {
-        process.stderr.write(
-          'headgate: the stop took longer than its deadline; ending now. Acknowledged work is kept.\n',
-        );
-        process.exit(1);
-      }, stopDeadlineMs - 200);
-      guard.unref();
-    },
+    begin,
   };
 }
