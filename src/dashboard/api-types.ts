@@ -2,6 +2,7 @@
  * What the HTTP API answers, as far as the pages read it. The server's OpenAPI document is the contract; these types
  * name the part of it that is used here. Times are unix milliseconds of the server, ids are strings.
  */
+import type { NotifyTotals } from './notify/types.js';
 import type { MessageState } from './route.js';
 
 export interface QueueTotals {
@@ -29,30 +30,6 @@ export interface FeedTotals {
   readonly rebuildsTotal: number;
   /** Age of the oldest post that has not reached all its followers. */
   readonly lagSeconds: { readonly small: number; readonly big: number };
-}
-
-/** Counted by the server's process since its start. */
-export interface NotifyTotals {
-  readonly kinds: number;
-  readonly acceptedTotal: number;
-  readonly duplicatesTotal: number;
-  readonly attempts: {
-    readonly sent: number;
-    readonly refused: number;
-    readonly notAccepted: number;
-    readonly ambiguous: number;
-  };
-  readonly finished: {
-    readonly sent: number;
-    readonly failed: number;
-    readonly expired: number;
-    readonly suppressed: number;
-    readonly ambiguous: number;
-  };
-  readonly knowingDuplicatesTotal: number;
-  readonly receiptsMatchedTotal: number;
-  readonly receiptsUnknownTotal: number;
-  readonly breakersOpen: number;
 }
 
 export interface Overview {

@@ -4,6 +4,8 @@
  */
 import { useEffect, useRef } from 'preact/hooks';
 import { announcement } from './announce.js';
+import { CampaignPage } from './notify/campaign-page.js';
+import { CampaignsPage } from './notify/campaigns-page.js';
 import { DeliveriesPage } from './notify/deliveries-page.js';
 import { NotificationPage } from './notify/notification-page.js';
 import { NotifyPage } from './notify/notify-page.js';
@@ -30,7 +32,11 @@ const sections: readonly {
   { label: 'Overview', to: { page: 'overview' }, pages: ['overview'] },
   { label: 'Queues', to: { page: 'queues' }, pages: ['queues', 'queue', 'message'] },
   { label: 'Feed', to: { page: 'feed' }, pages: ['feed', 'home'] },
-  { label: 'Notify', to: { page: 'notify' }, pages: ['notify', 'deliveries', 'notification'] },
+  {
+    label: 'Notify',
+    to: { page: 'notify' },
+    pages: ['notify', 'deliveries', 'notification', 'campaigns', 'campaign'],
+  },
   { label: 'Prices', to: { page: 'prices' }, pages: ['prices'] },
 ];
 
@@ -116,6 +122,10 @@ function Page({ route: current }: { readonly route: Route }) {
       return <DeliveriesPage {...current} />;
     case 'notification':
       return <NotificationPage id={current.id} />;
+    case 'campaigns':
+      return <CampaignsPage {...current} />;
+    case 'campaign':
+      return <CampaignPage id={current.id} />;
     case 'prices':
       return <PricesPage />;
     case 'unknown':
@@ -175,6 +185,8 @@ function placeOf(current: Route): string {
       return `home ${current.account}`;
     case 'notification':
       return `notification ${current.id}`;
+    case 'campaign':
+      return `campaign ${current.id}`;
     default:
       return current.page;
   }
@@ -200,6 +212,10 @@ function titleOf(current: Route): string {
       return 'Deliveries';
     case 'notification':
       return `Notification ${current.id}`;
+    case 'campaigns':
+      return 'Campaigns';
+    case 'campaign':
+      return `Campaign ${current.id}`;
     case 'prices':
       return 'Prices';
     case 'unknown':

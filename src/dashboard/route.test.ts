@@ -11,6 +11,8 @@ describe('an address of the dashboard', () => {
         { page: 'message', queue: id, id },
         { page: 'notification', id },
         { page: 'deliveries', state: 'expired', kind: id, user: id, before: id },
+        { page: 'campaigns', state: 'paused', before: id },
+        { page: 'campaign', id },
         { page: 'home', account: id, cursor: undefined },
         { page: 'home', account: id, cursor: { direction: 'before', value: id } },
       ];

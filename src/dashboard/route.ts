@@ -16,6 +16,9 @@ export const deliveryStates = [
 ] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
 
+export const campaignStates = ['running', 'paused', 'streamed', 'canceled'] as const;
+export type CampaignState = (typeof campaignStates)[number];
+
 /** Where a page of home begins: `after` walks towards older posts, `before` towards newer ones. */
 export interface HomeCursor {
   readonly direction: 'after' | 'before';
@@ -43,6 +46,12 @@ export type Route =
       readonly before: string | undefined;
     }
   | { readonly page: 'notification'; readonly id: string }
+  | {
+      readonly page: 'campaigns';
+      readonly state: CampaignState | undefined;
+      readonly before: string | undefined;
+    }
+  | { readonly page: 'campaign'; readonly id: string }
   | { readonly page: 'prices' }
   | { readonly page: 'home'; readonly account: string; readonly cursor: HomeCursor | undefined }
   | { readonly page: 'unknown'; readonly address: string };
@@ -69,6 +78,8 @@ export function parseRoute(hash: string): Route {
   if (section === 'notify' && third === undefined) {
     if (first === undefined) return { page: 'notify' };
     if (first === 'deliveries' && second === undefined) return deliveriesRoute(parameters);
+    if (first === 'campaigns')
+      return second === undefined ? campaignsRoute(parameters) : { page: 'campaign', id: second };
     if (first === 'notifications' && second !== undefined) return { page: 'notification', id: second };
   }
   if (section === 'prices' && first === undefined) return { page: 'prices' };
@@ -107,6 +118,14 @@ export function formatRoute(route: Route): string {
     }
     case 'notification':
       return `#/notify/notifications/${encode(route.id)}`;
+    case 'campaigns': {
+      const parameters = new URLSearchParams();
+      for (const name of ['state', 'before'] as const)
+        if (route[name] !== undefined) parameters.set(name, route[name]);
+      return `#/notify/campaigns${withMark(parameters)}`;
+    }
+    case 'campaign':
+      return `#/notify/campaigns/${encode(route.id)}`;
     case 'prices':
       return '#/prices';
     case 'unknown':
@@ -130,6 +149,15 @@ export function deliveriesRoute(parameters = new URLSearchParams()): Extract<Rou
     state: deliveryStates.find((known) => known === parameters.get('state')),
     kind: parameters.get('kind') ?? undefined,
     user: parameters.get('user') ?? undefined,
+    before: parameters.get('before') ?? undefined,
+  };
+}
+
+/** The route of campaigns, from the newest on. */
+export function campaignsRoute(parameters = new URLSearchParams()): Extract<Route, { page: 'campaigns' }> {
+  return {
+    page: 'campaigns',
+    state: campaignStates.find((known) => known === parameters.get('state')),
     before: parameters.get('before') ?? undefined,
   };
 }

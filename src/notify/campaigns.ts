@@ -3,13 +3,19 @@
  * stream is begun again; memory is bounded by the batch; a pause holds what waits as well as the stream; progress never
  * goes back.
  */
+import { invalidInput } from '../errors.js';
 import { parseLine } from './destination.js';
 import type { Door } from './door.js';
 import { notifyError } from './errors.js';
 import type { Kinds } from './kinds-in-force.js';
 import type { SendRequest } from './notification.js';
 import type { NotifySettings } from './options.js';
-import type { CampaignProgress, CampaignState } from './people-store.js';
+import {
+  campaignStates,
+  type CampaignProgress,
+  type CampaignState,
+  type CampaignSummary,
+} from './people-store.js';
 
 /** A recipient: what `send` takes, without the key, which is the campaign's. */
 export type Recipient = Omit<SendRequest, 'key'>;
@@ -33,10 +39,18 @@ export interface Campaigns {
   /** Ends what waits; what is being sent keeps its outcome. */
   cancel(id: string): Promise<CampaignProgress>;
   progress(id: string): Promise<CampaignProgress>;
+  /** Newest first. `before`: the last id of the page before. Default limit 50, at most 200. */
+  list(filter?: {
+    readonly state?: CampaignState | undefined;
+    readonly before?: string | undefined;
+    readonly limit?: number | undefined;
+  }): Promise<CampaignSummary[]>;
 }
 
 const batchDefault = 500;
 const batchMax = 1_000;
+const listDefault = 50;
+const listMax = 200;
 /** How often a paused stream asks whether it may go on. */
 const pausedMs = 500;
 
@@ -120,5 +134,13 @@ export function createCampaigns(
     },
 
     progress,
+
+    async list({ state, before, limit = listDefault } = {}) {
+      if (state !== undefined && !campaignStates.includes(state))
+        throw invalidInput('state', state, `one of ${campaignStates.join(', ')}`);
+      if (!Number.isSafeInteger(limit) || limit < 1 || limit > listMax)
+        throw invalidInput('limit', limit, `a whole number from 1 to ${listMax}`);
+      return store.campaigns(database, { state, before, limit });
+    },
   };
 }

@@ -82,15 +82,22 @@ export interface DigestStore {
   ): Promise<{ user: string; kind: string; key: string; events: string[] } | undefined>;
 }
 
-export type CampaignState = 'running' | 'paused' | 'canceled' | 'streamed';
+export const campaignStates = ['running', 'paused', 'canceled', 'streamed'] as const;
+export type CampaignState = (typeof campaignStates)[number];
 
-export interface CampaignProgress {
+/** A line of the list. What became of the recipients is counted for one campaign at a time: it may have millions. */
+export interface CampaignSummary {
   readonly id: string;
   readonly kind: string;
   /** `streamed`: every recipient has been taken. */
   readonly state: CampaignState;
   /** Recipients that were accepted; never goes back. */
   readonly taken: number;
+  /** Unix milliseconds of the store's clock. */
+  readonly createdAt: number;
+}
+
+export interface CampaignProgress extends CampaignSummary {
   readonly waiting: number;
   readonly sent: number;
   readonly failed: number;
@@ -112,6 +119,11 @@ export interface CampaignStore {
     input: { id: string; from: readonly CampaignState[]; to: CampaignState; now: Now },
   ): Promise<boolean>;
   campaign(on: Queryable, id: string): Promise<CampaignProgress | undefined>;
+  /** Newest first. `before` is the id that the page before ended with. */
+  campaigns(
+    on: Queryable,
+    input: { state: CampaignState | undefined; before: string | undefined; limit: number },
+  ): Promise<CampaignSummary[]>;
   /** One bounded step of ending what waits of a canceled campaign; answers how many. */
   suppressCampaign(on: Queryable, input: { id: string; limit: number; now: Now }): Promise<number>;
 }

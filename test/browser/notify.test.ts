@@ -106,6 +106,32 @@ describe.skipIf(browserPath === undefined)('the pages of notifications', { timeo
     await page.getByText('canceled').first().waitFor();
   });
 
+  it('list campaigns, and lead to the progress of one that is paused, resumed and canceled', async () => {
+    const recipients = [1, 2, 3].map((index) => ({
+      user: `c${index}`,
+      data: { what: 'boots', number: index },
+      to: [{ channel: 'inbox', address: `c${index}` }],
+      sendAt: Date.now() + 3_600_000,
+    }));
+    for (const name of ['spring', 'summer & autumn'])
+      await call(address, 'POST', '/v1/campaigns', { id: name, kind: 'order', recipients });
+    const page = await open('#/notify');
+    await page.getByRole('link', { name: 'all campaigns' }).click();
+    const list = page.getByRole('region', { name: /^Campaigns/ });
+    await list.waitFor();
+    expect(await list.getByRole('rowheader').allTextContents()).toEqual(['summer & autumn', 'spring']);
+    await list.getByRole('link', { name: 'summer & autumn' }).click();
+    await page.getByRole('button', { name: 'Pause campaign summer & autumn' }).click();
+    await page.getByRole('button', { name: 'Resume campaign summer & autumn' }).click();
+    await page.getByRole('button', { name: 'Cancel campaign summer & autumn' }).click();
+    await page.getByRole('button', { name: 'Cancel for good?' }).click();
+    await page.locator('dd', { hasText: 'canceled' }).waitFor();
+    await page.goto(`${address}/#/notify/campaigns?state=canceled`);
+    await page.reload();
+    await list.waitFor();
+    expect(await list.getByRole('rowheader').allTextContents()).toEqual(['summer & autumn']);
+  });
+
   it('say what is wrong and what is empty', async () => {
     const page = await open('#/notify/notifications/nothing');
     await page.getByRole('alert').getByText('notification-unknown').waitFor();
@@ -130,6 +156,9 @@ describe.skipIf(browserPath === undefined)('the pages of notifications', { timeo
     '#/notify/deliveries?state=expired&kind=otp',
     `#/notify/notifications/${id}`,
     '#/notify/notifications/nothing',
+    '#/notify/campaigns',
+    '#/notify/campaigns?state=paused',
+    '#/notify/campaigns/spring',
     '#/prices',
   ];
   const visit = async (page: Page, hash: string): Promise<void> => {

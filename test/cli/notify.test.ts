@@ -129,6 +129,10 @@ describe('headgate notify', () => {
     await headgate(...start, ...on());
     await headgate(...start, ...on());
     expect(await json('campaign', 'status', 'spring')).toMatchObject({ kind: 'promo', taken: 1_200 });
+    expect((await json('campaigns', '--state', 'streamed')).campaigns).toMatchObject([
+      { id: 'spring', kind: 'promo', taken: 1_200 },
+    ]);
+    expect((await headgate('campaigns', ...on())).output).toMatch(/spring +promo +streamed +1200/);
     expect(await json('campaign', 'pause', 'spring')).toMatchObject({ state: 'paused' });
     expect(await json('campaign', 'cancel', 'spring')).toMatchObject({ state: 'canceled' });
     expect((await json('ledger')).accepted).toBeGreaterThanOrEqual(1_200);

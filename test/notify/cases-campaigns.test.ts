@@ -95,6 +95,29 @@ describe.each(testDatabases().slice(0, 2))('campaigns on $name', (testDatabase) 
     await own.stop();
   });
 
+  it('are listed newest first, in pages, also those that began in the same millisecond', async () => {
+    const clock = new ManualClock();
+    const own = await openWorld({ database, providers: [push], kinds: campaignKinds, clock });
+    const { campaigns } = own.notify;
+    for (const id of ['a', 'b', 'c', 'd', 'e']) {
+      await campaigns.run({ id, kind: 'promo', recipients: [] });
+      if (id === 'c') clock.advance(1);
+    }
+    await campaigns.pause('b');
+    const pages: string[][] = [];
+    for (let before: string | undefined; ; before = pages.at(-1)?.at(-1)) {
+      const page = await campaigns.list({ before, limit: 2 });
+      if (page.length === 0) break;
+      pages.push(page.map(({ id }) => id));
+    }
+    expect(pages).toEqual([['e', 'd'], ['c', 'b'], ['a']]);
+    expect(await campaigns.list({ state: 'paused' })).toEqual([
+      { id: 'b', kind: 'promo', state: 'paused', taken: 0, createdAt: clock.now() - 1 },
+    ]);
+    await expect(campaigns.list({ limit: 0 })).rejects.toMatchObject({ field: 'limit' });
+    await own.stop();
+  });
+
   it('a canceled campaign ends what waits', async () => {
     const { campaigns } = world.notify;
     const recipients = Array.from(

@@ -358,6 +358,22 @@ describe('a campaign', () => {
     expect((await give('spring', 40, 50)).body.code).toBe('campaign-ended');
   });
 
+  it('is in the list, newest first, in pages and by state', async () => {
+    await give('summer', 0, 1);
+    await give('autumn', 0, 1);
+    const ids: string[] = [];
+    let before = '';
+    do {
+      const { body } = await server.call('GET', `/v1/campaigns?limit=1${before}`);
+      ids.push(...body.campaigns.map(({ id }: { id: string }) => id));
+      before = body.next === undefined ? '' : `&before=${body.next}`;
+    } while (before !== '');
+    expect(ids).toEqual(['autumn', 'summer', 'spring']);
+    const canceled = await server.call('GET', '/v1/campaigns?state=canceled');
+    expect(canceled.body.campaigns).toMatchObject([{ id: 'spring', kind: 'promo', taken: 40 }]);
+    expect((await server.call('GET', '/v1/campaigns?state=lost')).status).toBe(422);
+  });
+
   it('refuses a recipient by its place', async () => {
     const bad = { ...recipient(1), to: [{ channel: 'email', address: 'nothing' }] };
     const answer = await server.call('POST', '/v1/campaigns', {

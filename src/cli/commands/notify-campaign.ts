@@ -10,12 +10,17 @@ import type { ApiClient } from '../api-client.js';
 import { clientCommands, type ClientRun } from '../client-commands.js';
 import type { Environment, Flags } from '../config.js';
 import { print, table } from '../output.js';
+import { number } from '../arguments.js';
 import { createProgressDisplay } from '../progress.js';
 
 type Row = Readonly<Record<string, unknown>>;
 
 const asJson = (flags: Flags) => ({ json: flags['json'] === true });
-const show = (progress: Row): string => table([progress]);
+const begunAt = ({ createdAt, ...row }: Row): Row => ({
+  ...row,
+  begun: new Date(Number(createdAt)).toISOString(),
+});
+const show = (progress: Row): string => table([begunAt(progress)]);
 const campaignPath = (id: string) => `/v1/campaigns/${encodeURIComponent(id)}`;
 
 const batchMax = 500;
@@ -91,6 +96,19 @@ const start: ClientRun = async (client, flags, id = '') => {
   print(progress, asJson(flags), show);
 };
 
+const list: ClientRun = async (client, flags) => {
+  const query = new URLSearchParams();
+  for (const name of ['state', 'limit', 'before'])
+    if (flags[name] !== undefined) query.set(name, String(flags[name]));
+  const answer = await client.get<{ campaigns: Row[]; next?: string }>(`/v1/campaigns?${query.toString()}`);
+  print(
+    answer,
+    asJson(flags),
+    ({ campaigns, next }) =>
+      `${table(campaigns.map(begunAt))}${next === undefined ? '' : `\nmore: --before ${next}`}`,
+  );
+};
+
 const status: ClientRun = async (client, flags, id = '') => {
   print(await client.get<Row>(campaignPath(id)), asJson(flags), show);
 };
@@ -102,6 +120,11 @@ const move =
   };
 
 export function addNotifyCampaigns(notify: Command, environment: Environment): void {
+  clientCommands(notify, environment)('campaigns', 'campaigns, newest first', list)
+    .option('--state <state>', 'running, paused, canceled or streamed')
+    .option('--limit <number>', '1 to 200', number('--limit'), 20)
+    .option('--before <id>', 'go on from here')
+    .addHelpText('after', '\nExample:\n  headgate notify campaigns --state running');
   const campaign = notify.command('campaign').description('one kind to many people');
   const add = clientCommands(campaign, environment);
   add(

@@ -7,7 +7,7 @@ import { overview, samples, windowSeconds } from '../overview/live-overview.js';
 import { ratesOf, timesOf } from '../overview/series.js';
 import { ambiguousAttempts, notificationsSent, unsuccessful } from '../overview/totals.js';
 import { useRepeated, useResource } from '../resource.js';
-import { deliveriesRoute, formatRoute } from '../route.js';
+import { campaignsRoute, deliveriesRoute, formatRoute } from '../route.js';
 import { NotificationPicker } from './notification-picker.js';
 import { endStates, type Kind, type Ledger, type Provider } from './types.js';
 
@@ -82,7 +82,8 @@ export function NotifyPage() {
         <h2 id="notify-one">One notification</h2>
         <NotificationPicker />
         <p>
-          <a href={formatRoute(deliveriesRoute())}>All deliveries, newest first</a>
+          <a href={formatRoute(deliveriesRoute())}>All deliveries, newest first</a>,{' '}
+          <a href={formatRoute(campaignsRoute())}>all campaigns</a>
         </p>
       </section>
     </>

@@ -1,5 +1,5 @@
 /** What the API answers about notifications, as far as the pages read it. Times are unix milliseconds of the server. */
-import type { DeliveryState } from '../route.js';
+import type { CampaignState, DeliveryState } from '../route.js';
 
 export interface Kind {
   readonly name: string;
@@ -22,14 +22,47 @@ export interface Provider {
 
 export const endStates = ['sent', 'failed', 'expired', 'suppressed', 'ambiguous'] as const;
 
-export interface Ledger {
+/** Deliveries by how they ended. */
+export type Ends = Readonly<Record<(typeof endStates)[number], number>>;
+
+export interface Ledger extends Ends {
   readonly accepted: number;
   readonly waiting: number;
-  readonly sent: number;
-  readonly failed: number;
-  readonly expired: number;
-  readonly suppressed: number;
-  readonly ambiguous: number;
+}
+
+/** What the overview tells of notifications: counted by the server's process since its start. */
+export interface NotifyTotals {
+  readonly kinds: number;
+  readonly acceptedTotal: number;
+  readonly duplicatesTotal: number;
+  readonly attempts: {
+    readonly sent: number;
+    readonly refused: number;
+    readonly notAccepted: number;
+    readonly ambiguous: number;
+  };
+  readonly finished: Ends;
+  readonly knowingDuplicatesTotal: number;
+  readonly receiptsMatchedTotal: number;
+  readonly receiptsUnknownTotal: number;
+  readonly breakersOpen: number;
+}
+
+export interface Campaign {
+  readonly id: string;
+  readonly kind: string;
+  readonly state: CampaignState;
+  readonly taken: number;
+  readonly createdAt: number;
+}
+
+export interface CampaignListPage {
+  readonly campaigns: readonly Campaign[];
+  readonly next?: string;
+}
+
+export interface CampaignProgress extends Campaign, Ends {
+  readonly waiting: number;
 }
 
 export interface Delivery {

@@ -11,11 +11,16 @@ import { messageFields, messageOf } from './notifications.js';
 import { typed, type RegisterRoutes } from './register.js';
 
 const count = Type.Integer();
-const progress = Type.Object({
+const states = ['running', 'paused', 'canceled', 'streamed'] as const;
+const summaryFields = {
   id: Type.String(),
   kind: Type.String(),
   state: Type.String({ description: 'running, paused, canceled, or streamed: no batch is being taken.' }),
   taken: Type.Integer({ description: 'Recipients accepted; never goes back.' }),
+  createdAt: Type.Number({ description: 'Unix milliseconds of the store.' }),
+};
+const progress = Type.Object({
+  ...summaryFields,
   waiting: count,
   sent: count,
   failed: count,
@@ -81,6 +86,37 @@ export const campaignRoutes: RegisterRoutes = async (app, { parts }) => {
         if ((await campaigns().progress(id)).state === 'paused') throw paused(id);
         throw error;
       }
+    },
+  );
+
+  at.get(
+    '/v1/campaigns',
+    {
+      schema: {
+        tags,
+        summary: 'Campaigns, newest first; what became of the recipients stands at each one',
+        querystring: Type.Object(
+          {
+            state: Type.Optional(Type.Union(states.map((state) => Type.Literal(state)))),
+            before: Type.Optional(line(100, '`next` of the page before.')),
+            limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 200, default: 50 })),
+          },
+          { additionalProperties: false },
+        ),
+        response: answers(
+          200,
+          Type.Object({
+            campaigns: Type.Array(Type.Object(summaryFields)),
+            next: Type.Optional(Type.String()),
+          }),
+        ),
+      },
+    },
+    async ({ query }) => {
+      const { limit = 50 } = query;
+      const listed = await campaigns().list({ ...query, limit });
+      const last = listed.length === limit ? listed.at(-1)?.id : undefined;
+      return { campaigns: listed, ...(last === undefined ? {} : { next: last }) };
     },
   );
 

@@ -1,8 +1,16 @@
 /** Campaigns: how far the stream of recipients has got, and what became of those that were taken. */
 import type { DeliveryState } from '../../notification.js';
-import type { CampaignState, CampaignStore } from '../../people-store.js';
+import type { CampaignState, CampaignStore, CampaignSummary } from '../../people-store.js';
 import { pausedPollMs } from '../deadline-sql.js';
 import { nowSql } from '../time.js';
+
+interface CampaignRow extends Record<string, unknown> {
+  readonly id: string;
+  readonly kind: string;
+  readonly state: CampaignState;
+  readonly taken: string;
+  readonly created_at: string;
+}
 
 export function campaignOperations(schema: string): CampaignStore {
   const put = `
@@ -15,7 +23,13 @@ export function campaignOperations(schema: string): CampaignStore {
       paused_ms = paused_ms + case state when 'paused' then ${nowSql('$4')} - paused_at + ${2 * pausedPollMs} else 0 end,
       paused_at = case $3 when 'paused' then ${nowSql('$4')} end
     where id = $1 and state = any($2::text[])`;
-  const one = `select id, kind, state, taken from ${schema}.campaigns where id = $1`;
+  const columns = 'id, kind, state, taken, created_at';
+  const one = `select ${columns} from ${schema}.campaigns where id = $1`;
+  const list = `
+    select ${columns} from ${schema}.campaigns
+    where ($1::text is null or state = $1)
+      and ($2::text is null or (created_at, id) < (select b.created_at, b.id from ${schema}.campaigns b where b.id = $2))
+    order by created_at desc, id desc limit $3`;
   const counts = `
     select state, count(*) as count from ${schema}.deliveries where campaign = $1 group by state`;
   const suppress = `
@@ -45,16 +59,13 @@ export function campaignOperations(schema: string): CampaignStore {
     },
 
     async campaign(on, id) {
-      const row = (await on.query<{ kind: string; state: CampaignState; taken: string }>(one, [id])).rows[0];
+      const row = (await on.query<CampaignRow>(one, [id])).rows[0];
       if (!row) return undefined;
       const { rows } = await on.query<{ state: DeliveryState; count: string }>(counts, [id]);
       const count = (state: DeliveryState): number =>
         Number(rows.find((one) => one.state === state)?.count ?? 0);
       return {
-        id,
-        kind: row.kind,
-        state: row.state,
-        taken: Number(row.taken),
+        ...summaryOf(row),
         waiting: count('waiting') + count('sending'),
         sent: count('sent'),
         failed: count('failed'),
@@ -64,8 +75,17 @@ export function campaignOperations(schema: string): CampaignStore {
       };
     },
 
+    async campaigns(on, { state, before, limit }) {
+      const { rows } = await on.query<CampaignRow>(list, [state ?? null, before ?? null, limit]);
+      return rows.map(summaryOf);
+    },
+
     async suppressCampaign(on, { id, limit, now }) {
       return (await on.query(suppress, [id, limit, now ?? null])).rowCount;
     },
   };
+}
+
+function summaryOf({ id, kind, state, taken, created_at: createdAt }: CampaignRow): CampaignSummary {
+  return { id, kind, state, taken: Number(taken), createdAt: Number(createdAt) };
 }
