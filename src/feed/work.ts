@@ -46,11 +46,13 @@ export function fanOutAgainMessage(post: string, lane: FanOutLane): WorkMessage 
   return { queue: feedQueues[lane], message };
 }
 
+/** Batches of older posts go first: an entry that arrives behind a newer one is dear in some stores of timelines. */
 export function batchMessage(post: string, batch: number): WorkMessage {
   const work: Work = { kind: 'batch', post, batch };
+  const priority = Number(BigInt(post) >> 20n);
   return {
     queue: feedQueues.big,
-    message: { id: `batch:${post}:${batch}`, payload: { ...work }, attemptsMax },
+    message: { id: `batch:${post}:${batch}`, payload: { ...work }, priority, attemptsMax },
   };
 }
 

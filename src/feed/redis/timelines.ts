@@ -7,19 +7,17 @@ import { silentLog } from '../../log.js';
 import type { ListServer, ListWindow, Pushed, TimelineLists } from '../timeline-lists.js';
 import { type Call, guarded, ScriptCaller } from './caller.js';
 import { addressOf, RedisConnection, unavailable } from './connection.js';
+import { JoinedPushes, type PushPart } from './joined-pushes.js';
 import { checkOptions, type RedisTimelinesOptions } from './options.js';
 import { slotOfTag } from './slots.js';
 
-/** No call touches more timelines; about a millisecond of the server. */
-const readersPerCall = 1_000;
-/** Insertions behind newer entries that a call makes before it lets others through. */
-const lateMax = 50;
 const scanCount = 500;
 const bucketsPerPrimary = 64;
 
 interface Opened {
   readonly connection: RedisConnection;
   readonly caller: ScriptCaller;
+  readonly pushes: JoinedPushes;
 }
 
 interface Bucket {
@@ -78,30 +76,25 @@ class RedisTimelines implements TimelineLists {
     }));
   }
 
-  async push({ post, readers, entriesMax, slack }: Parameters<TimelineLists['push']>[0]): Promise<Pushed> {
-    const args = [post, entriesMax, slack, lateMax];
-    let waiting: Call[] = this.#callsOf(readers).map((call) => ({ ...call, script: 'push', args }));
-    const servers = new Set<string>();
-    const total = { written: 0, late: 0, calls: 0 };
-    const { caller } = await this.#open();
-    while (waiting.length > 0) {
-      const answers = await caller.callAll(waiting);
-      const rest: Call[] = [];
-      for (const [index, { reply, server }] of answers.entries()) {
-        const [written = 0, late = 0, done = 0] = reply as number[];
-        const call = waiting[index]!;
-        total.written += written;
-        total.late += late;
-        total.calls += 1;
-        servers.add(this.#knownServer(server));
-        // What is left goes in pieces of the size that was done: sent again whole each time, every key would go ten times.
-        const piece = Math.max(done, lateMax);
-        for (let from = done; from < call.keys.length; from += piece)
-          rest.push({ ...call, keys: call.keys.slice(from, from + piece) });
-      }
-      waiting = rest;
+  async push({ post, readers, ...bounds }: Parameters<TimelineLists['push']>[0]): Promise<Pushed> {
+    const { connection, pushes } = await this.#open();
+    await guarded(() => connection.ready());
+    const parts = this.#byBucket(readers).map(([bucket, held]) => ({ ...bucket, post, readers: held }));
+    const byNode = new Map<Redis, PushPart[]>();
+    for (const part of parts) {
+      const node = connection.nodeOf(part.slot);
+      const held = byNode.get(node);
+      if (held) held.push(part);
+      else byNode.set(node, [part]);
     }
-    return { ...total, servers: [...servers] };
+    const pushed = await Promise.all([...byNode].map(([node, ofNode]) => pushes.push(node, ofNode, bounds)));
+    const total = { written: 0, late: 0, calls: 0 };
+    for (const { written, late, calls } of pushed) {
+      total.written += written;
+      total.late += late;
+      total.calls += calls;
+    }
+    return { ...total, servers: [...new Set(pushed.flatMap(({ servers }) => [...servers]))] };
   }
 
   async begin({ reader, token, keptMs }: Parameters<TimelineLists['begin']>[0]): Promise<void> {
@@ -214,7 +207,8 @@ class RedisTimelines implements TimelineLists {
   #open(): Promise<Opened> {
     this.#opening ??= (async () => {
       const connection = await RedisConnection.open(this.#options, this.#options.log ?? silentLog);
-      return { connection, caller: new ScriptCaller(connection) };
+      const caller = new ScriptCaller(connection);
+      return { connection, caller, pushes: new JoinedPushes(caller) };
     })();
     return this.#opening;
   }
@@ -226,21 +220,17 @@ class RedisTimelines implements TimelineLists {
     return bucket;
   }
 
-  /** Readers by bucket, at most 1,000 a call. */
-  #callsOf(readers: readonly string[]): Pick<Call, 'slot' | 'keys'>[] {
+  #byBucket(readers: readonly string[]): (readonly [Bucket, readonly string[]])[] {
+    const [first] = this.#buckets;
+    if (first && this.#buckets.length === 1) return readers.length > 0 ? [[first, readers]] : [];
     const byBucket = new Map<Bucket, string[]>();
     for (const reader of readers) {
       const bucket = this.#bucketOf(reader);
-      const keys = byBucket.get(bucket);
-      if (keys) keys.push(bucket.prefix + reader);
-      else byBucket.set(bucket, [bucket.prefix + reader]);
+      const held = byBucket.get(bucket);
+      if (held) held.push(reader);
+      else byBucket.set(bucket, [reader]);
     }
-    return [...byBucket].flatMap(([{ slot }, keys]) => {
-      const calls: Pick<Call, 'slot' | 'keys'>[] = [];
-      for (let from = 0; from < keys.length; from += readersPerCall)
-        calls.push({ slot, keys: keys.slice(from, from + readersPerCall) });
-      return calls;
-    });
+    return [...byBucket];
   }
 
   async #callOne(script: Call['script'], reader: string, args: Call['args']) {

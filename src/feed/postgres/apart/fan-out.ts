@@ -2,12 +2,12 @@
  * Fan-out into timelines outside the database: the followers are looked up, the lists are written, and then the work is
  * marked as done, with a line in the journal. Killed in between, it is done again, which changes nothing.
  */
-import type { Queryable } from '../../../database/index.js';
 import type { FanOutLane } from '../../operate.js';
 import type { BatchWritten, FanOutStore, Now } from '../../store.js';
 import type { ListBounds } from '../../timeline-lists.js';
-import { largestBigint, nowSql } from '../time.js';
+import { nowSql } from '../time.js';
 import type { Apart } from './operations.js';
+import { takersOf } from './takers.js';
 import { inDoubt, trustedSql } from './trust.js';
 
 const notLive: BatchWritten = {
@@ -58,10 +58,11 @@ export function fanOutApart(apart: Apart): Pick<FanOutStore, 'writeAll' | 'write
     delete from ${schema}.fan_outs w where w.post = $1
       and not exists (select 1 from ${schema}.fan_out_batches b where b.post = w.post)
     returning ${nowSql('$2')} - w.published_at as ended_after, w.lane`;
-  const takersOf = takers(schema);
+  const takers = takersOf(schema, database);
 
-  async function push(on: Queryable, work: Work, batch: number | undefined) {
-    const readers = await takersOf(on, work, batch);
+  async function push(work: Work, batch: number | undefined) {
+    const { activeMs, entries, now } = work;
+    const readers = await takers({ post: work.post, batch, activeMs, entries, now });
     if (readers === undefined) return undefined;
     if (readers.length === 0) return { written: 0, servers: [], buckets: [] };
     const { post, timeline } = work;
@@ -72,7 +73,7 @@ export function fanOutApart(apart: Apart): Pick<FanOutStore, 'writeAll' | 'write
 
   return {
     async writeAll(on, work) {
-      const pushed = await push(on, work, undefined);
+      const pushed = await push(work, undefined);
       if (!pushed) return notLive;
       const { written, servers, buckets } = pushed;
       const row = (await on.query<EndedRow>(end, [work.post, servers, work.now ?? null])).rows[0];
@@ -81,8 +82,8 @@ export function fanOutApart(apart: Apart): Pick<FanOutStore, 'writeAll' | 'write
       return { written, buckets, live: true, endedAfterMs: Number(row.ended_after), lane: row.lane };
     },
 
-    async writeBatch(on, { batch, ...work }) {
-      const pushed = await push(on, work, batch);
+    async writeBatch(_, { batch, ...work }) {
+      const pushed = await push(work, batch);
       if (!pushed) return notLive;
       const { written, servers, buckets } = pushed;
       return database.transaction(async (transaction) => {
@@ -97,38 +98,6 @@ export function fanOutApart(apart: Apart): Pick<FanOutStore, 'writeAll' | 'write
         return { written, buckets, live: true, endedAfterMs, lane: ended?.lane ?? undefined };
       });
     },
-  };
-}
-
-/**
- * Who takes a post: followers in the range who have a timeline and were seen lately, and the author, whose own entry goes
- * with the fan-out because homes show own posts on the way anyway. Undefined: the work has been done.
- */
-function takers(schema: string) {
-  const taking = `
-      join ${schema}.readers r on r.account = f.follower and r.state in ('building', 'live')
-        and r.seen_at > ${nowSql('$4')} - $3`;
-  const readers = `
-    with work as (
-      select w.post, w.author, coalesce(b.follower_from, 0) as from_number,
-        coalesce(b.follower_until, ${largestBigint}) as until_number
-      from ${schema}.fan_outs w left join ${schema}.fan_out_batches b on b.post = w.post and b.batch = $2
-      where w.post = $1 and ($2::integer is null or b.batch is not null))
-    select case when p.deleted_at is null and $5 then (
-        -- One text: an array of so many is dear to take apart.
-        select string_agg(f.follower::text, ',') from ${schema}.follows f ${taking}
-        where f.followee = work.author and f.kept_until is null
-          and f.follower > work.from_number and f.follower <= work.until_number) end as followers,
-      (select r.account from ${schema}.readers r
-        where r.account = work.author and r.state in ('building', 'live') and p.deleted_at is null) as author
-    from work join ${schema}.posts p on p.id = work.post`;
-  return async (on: Queryable, { post, activeMs, entries, now }: Work, batch: number | undefined) => {
-    const values = [post, batch ?? null, activeMs, now ?? null, entries];
-    const { rows } = await on.query<{ followers: string | null; author: string | null }>(readers, values);
-    const row = rows[0];
-    if (!row) return undefined;
-    const followers = row.followers?.split(',') ?? [];
-    return row.author === null ? followers : [...followers, row.author];
   };
 }
 
