@@ -21,6 +21,8 @@ export interface ChartProps {
   readonly times: readonly number[];
   readonly series: readonly ChartSeries[];
   readonly format: (value: number) => string;
+  /** Distances that the lines of the grid may have; default: 1, 2 and 5 times a power of ten. */
+  readonly steps?: readonly number[];
   readonly windowSeconds: number;
 }
 
@@ -131,8 +133,9 @@ function optionsOf(
       },
       {
         ...axis,
-        size: 52,
+        size: (_chart, labels) => axisWidth(labels),
         space: 30,
+        ...(latest.current.steps && { incrs: [...latest.current.steps] }),
         values: (_chart, ticks) => ticks.map((tick) => latest.current.format(tick)),
       },
     ],
@@ -146,6 +149,12 @@ function optionsOf(
       })),
     ],
   };
+}
+
+/** As wide as its longest label, so that none is cut off; at least the width that most charts need, so that they stand in line. */
+function axisWidth(labels: readonly string[] | null): number {
+  const characters = Math.max(0, ...(labels ?? []).map((label) => label.length));
+  return Math.max(52, 12 + characters * 6);
 }
 
 /** At least a minute, so that the first seconds do not stretch over the whole width. */

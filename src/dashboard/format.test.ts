@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { formatAgo, formatCount, formatRate, formatSeconds, formatShare } from './format.js';
+import { formatAgo, formatCount, formatRate, formatSeconds, formatShare, secondSteps } from './format.js';
 
 it('seconds are written in their two largest units', () => {
   const cases: [number, string][] = [
@@ -13,6 +13,10 @@ it('seconds are written in their two largest units', () => {
     [356_400, '4 d 3 h'],
   ];
   for (const [seconds, text] of cases) expect(formatSeconds(seconds)).toBe(text);
+});
+
+it('the steps of an axis are written with one unit each', () => {
+  for (const seconds of secondSteps) expect(formatSeconds(seconds)).toMatch(/^[\d.]+ (s|min|h|d)$/);
 });
 
 it('a share below everything is never rounded up to 100 %', () => {

@@ -31,6 +31,12 @@ export function formatSeconds(seconds: number): string {
   return joined([Math.floor(total / 86_400), 'd'], [Math.floor((total % 86_400) / 3_600), 'h']);
 }
 
+/** Distances at which durations stand on an axis, so that each is a whole number of its unit. */
+export const secondSteps: readonly number[] = [
+  0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400,
+  172_800, 604_800, 1_209_600, 2_419_200, 7_257_600, 31_536_000,
+];
+
 /** How long ago, by the clock of this browser: `now`, `12 s ago`, `3 min ago`, `4 d ago`. */
 export function formatAgo(unixMs: number, nowMs: number): string {
   const seconds = (nowMs - unixMs) / 1_000;

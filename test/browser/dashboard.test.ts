@@ -308,6 +308,39 @@ describe.skipIf(browserPath === undefined)('the dashboard', { timeout: testMs },
     await page.locator('.message-state', { hasText: 'canceled' }).waitFor();
   });
 
+  it('keeps every column in sight beside long ids and much metadata, and writes from right to left what is', async () => {
+    const name = 'n'.repeat(120);
+    const long = 'i'.repeat(500);
+    const metadata = Object.fromEntries(
+      Array.from({ length: 16 }, (_, n) => [`${n}-${'k'.repeat(90)}`, 'v'.repeat(600)]),
+    );
+    await api('POST', `/v1/queues/${name}/messages`, { messages: [{ id: long, payload: 1, metadata }] });
+    const page = await open('#/queues', { viewport: { width: 1280, height: 800 } });
+    const inSight = async (column: string): Promise<boolean> => {
+      const box = await page.getByRole('columnheader', { name: column, exact: true }).boundingBox();
+      return box !== null && box.x + box.width <= 1280;
+    };
+    await page.getByRole('link', { name }).waitFor();
+    expect(await inSight('Errored')).toBe(true);
+    await page.getByRole('link', { name }).click();
+    await page.getByRole('link', { name: long }).waitFor();
+    expect(await inSight('State since')).toBe(true);
+    expect((await page.locator('tbody tr').boundingBox())?.height).toBeLessThan(200);
+    await page.getByText('and 13 more').waitFor();
+
+    await publish('مرحبا بالعالم');
+    await visit(page, homeOf(author));
+    await post(page, 'مرحبا').waitFor();
+    const fromTheRight = await page.evaluate(`(() => {
+      const text = [...document.querySelectorAll('.post-text')].find(({ textContent }) => textContent.startsWith('مرحبا'));
+      const range = document.createRange();
+      range.setStart(text.firstChild, 0);
+      range.setEnd(text.firstChild, 1);
+      return text.getBoundingClientRect().right - range.getBoundingClientRect().right;
+    })()`);
+    expect(fromTheRight).toBeLessThan(2);
+  });
+
   it('shows every change of a message that failed, and requeues it', async () => {
     const failing = 'failing';
     await api('POST', `/v1/queues/${failing}/messages`, { messages: [{ id: 'bad', payload: null }] });

@@ -1,6 +1,6 @@
 /** The last five minutes as small charts of one thing each, so that a large number never flattens a small one. */
 import { Chart } from '../chart.js';
-import { formatRate, formatSeconds } from '../format.js';
+import { formatRate, formatSeconds, secondSteps } from '../format.js';
 import { samples, windowSeconds } from './live-overview.js';
 import { oldestPendingSeconds, ratesOf, timesOf, valuesOf } from './series.js';
 import { completed, enqueued, entries, failed, homeReads, incompleteReads, posts } from './totals.js';
@@ -9,7 +9,7 @@ export function Charts() {
   const history = samples.value;
   const times = timesOf(history);
   const perSecond = { times, windowSeconds, unit: 'per second', format: formatRate };
-  const inSeconds = { times, windowSeconds, unit: 'seconds', format: formatSeconds };
+  const inSeconds = { times, windowSeconds, unit: 'seconds', format: formatSeconds, steps: secondSteps };
   return (
     <section aria-labelledby="overview-charts">
       <h2 id="overview-charts">Last five minutes</h2>

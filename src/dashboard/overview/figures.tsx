@@ -20,7 +20,7 @@ export function Figures({ now }: { readonly now: RunningOverview }) {
         name="Posts"
         value={perSecond(posts)}
         unit="/s"
-        note={`${formatCount(feed.postsTotal)} in all`}
+        note={`${formatCount(feed.postsTotal)} since the start`}
       />
       <Figure name="Timeline entries" value={perSecond(entries)} unit="/s" note={entriesNote(now)} />
       <Figure

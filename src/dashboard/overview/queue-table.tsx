@@ -52,7 +52,9 @@ export function QueueTable({ samples }: { readonly samples: readonly RunningOver
             return (
               <tr key={queue.queue}>
                 <th scope="row">
-                  <a href={formatRoute(queueRoute(queue.queue))}>{queue.queue}</a>
+                  <a class="name" title={queue.queue} href={formatRoute(queueRoute(queue.queue))}>
+                    {queue.queue}
+                  </a>
                 </th>
                 <td class="number">{formatCount(queue.pending)}</td>
                 <td class="number">{formatCount(queue.running)}</td>

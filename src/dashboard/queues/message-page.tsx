@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import { apiPath, call, type ApiProblem } from '../api.js';
 import type { History, HistoryEvent, Message } from '../api-types.js';
 import { Facts } from '../facts.js';
-import { formatAgo, formatSeconds, formatTime } from '../format.js';
+import { formatAgo, formatPriority, formatSeconds, formatTime } from '../format.js';
 import { EmptyNotice, LoadingNotice, ProblemNotice } from '../notice.js';
 import { useResource } from '../resource.js';
 import { formatRoute, queueRoute } from '../route.js';
@@ -72,7 +72,7 @@ function MessageFacts({ message }: { readonly message: Message }) {
   const rows: [string, ComponentChildren][] = [
     ['State', <span class={`message-state message-state-${message.state}`}>{message.state}</span>],
     ['Attempts', `${message.attempts} of ${message.attemptsMax}`],
-    ['Priority', message.priority],
+    ['Priority', priorityText(message.priority, nowMs)],
     ['Version', message.version],
     ['Enqueued', time(message.enqueuedAt)],
     ['Due', time(message.visibleAt)],
@@ -83,6 +83,12 @@ function MessageFacts({ message }: { readonly message: Message }) {
   rows.push(['Metadata', <MetadataText metadata={message.metadata} />]);
   if (message.error !== undefined) rows.push(['Error', <code class="attention">{message.error}</code>]);
   return <Facts rows={rows} />;
+}
+
+/** The number that sorts, and the time that it is where it is one. */
+function priorityText(priority: number, nowMs: number): string {
+  const shown = formatPriority(priority, nowMs);
+  return shown === String(priority) ? shown : `${priority} (${shown})`;
 }
 
 function JsonSection({ title, value }: { readonly title: string; readonly value: unknown }) {

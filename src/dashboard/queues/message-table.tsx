@@ -42,12 +42,16 @@ export function MessageTable({ queue, messages, onChange }: MessageTableProps) {
             {messages.map((message) => (
               <tr key={message.id}>
                 <th scope="row">
-                  <a class="id" href={formatRoute({ page: 'message', queue, id: message.id })}>
+                  <a
+                    class="id"
+                    title={message.id}
+                    href={formatRoute({ page: 'message', queue, id: message.id })}
+                  >
                     {message.id}
                   </a>
                 </th>
                 <td>
-                  <MetadataText metadata={message.metadata} />
+                  <MetadataText metadata={message.metadata} pairsMax={3} />
                 </td>
                 <td class="number">{formatPriority(message.priority, nowMs)}</td>
                 <td class="number">
@@ -72,16 +76,25 @@ export function MessageTable({ queue, messages, onChange }: MessageTableProps) {
   );
 }
 
-export function MetadataText({ metadata }: { readonly metadata: Readonly<Record<string, string>> }) {
+/** Where there is little room, the first pairs on one line each and how many more there are; the message's page has them all. */
+export function MetadataText({
+  metadata,
+  pairsMax = Infinity,
+}: {
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly pairsMax?: number;
+}) {
   const pairs = Object.entries(metadata);
   if (pairs.length === 0) return <span class="muted">none</span>;
+  const more = pairs.length - pairsMax;
   return (
-    <span class="pairs">
-      {pairs.map(([key, value]) => (
+    <span class={pairsMax < Infinity ? 'pairs pairs-short' : 'pairs'}>
+      {pairs.slice(0, pairsMax).map(([key, value]) => (
         <code key={key}>
           {key}={value}
         </code>
       ))}
+      {more > 0 && <span class="muted">and {more} more</span>}
     </span>
   );
 }

@@ -174,7 +174,8 @@ function MessageList(props: {
 }
 
 const emptyReason: Readonly<Record<MessageState, string>> = {
-  pending: 'Everything that is due has been handed to a worker.',
+  pending:
+    'Nothing waits to be handed out. A queue is made by its first message, so a misspelt name is empty as well.',
   running: 'No worker holds a message of this queue right now.',
   invisible: 'Nothing waits for a later time or a retry.',
   errored: 'No message has used up its attempts.',
