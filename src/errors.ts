@@ -19,6 +19,8 @@ export interface ErrorDetails {
   readonly cause?: unknown;
   /** Ids of the things concerned (queue, message, account, …). */
   readonly ids?: Readonly<Record<string, string>>;
+  /** For what is refused only for now: when it may be tried again. */
+  readonly retryAfterMs?: number;
 }
 
 const valueCharactersMax = 120;
@@ -46,6 +48,7 @@ export class HeadgateError extends Error {
   readonly value: unknown;
   readonly expected: string | undefined;
   readonly ids: Readonly<Record<string, string>>;
+  readonly retryAfterMs: number | undefined;
 
   constructor(code: string, status: number, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -55,6 +58,7 @@ export class HeadgateError extends Error {
     this.value = details.value;
     this.expected = details.expected;
     this.ids = details.ids ?? {};
+    this.retryAfterMs = details.retryAfterMs;
   }
 }
 

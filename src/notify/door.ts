@@ -4,54 +4,24 @@
  * deliveries and wake-ups are written in one transaction, the caller's own if given.
  */
 import type { Queryable } from '../database/index.js';
-import { randomToken, timeOrderedId } from '../ids.js';
+import { isHeadgateError } from '../errors.js';
 import type { NewMessage } from '../queue/index.js';
 import { Coalescer } from './coalesce.js';
 import { contentHash } from './content-hash.js';
-import { parseLine } from './destination.js';
-import { destinationOf, parseData, parseSendAt, parseTargets } from './door-request.js';
+import { Preparer, type Prepared, type PreparerParts, type SendOptions } from './door-prepare.js';
 import { notifyError } from './errors.js';
-import type { AnyKind, KindPolicy } from './kinds.js';
-import type { Kinds } from './kinds-in-force.js';
+import { limitReached } from './limits.js';
 import { notifyMetrics } from './metrics.js';
 import {
   leastAdvanced,
-  routeOf,
-  type Channel,
   type Content,
   type DeliverySummary,
-  type JsonObject,
   type SendOutcome,
   type SendRequest,
 } from './notification.js';
 import { queueOf, type NotifySettings } from './options.js';
-import type { Person } from './people-store.js';
-import { createPersonLookup, type PersonLookup } from './person-lookup.js';
-import { nextQuietEnd } from './quiet-hours.js';
-import type { NewDelivery, NewNotification } from './store.js';
-import type { Renderer, TemplateFields, Templates } from './templates.js';
-import type { Unsubscribe } from './unsubscribe.js';
+import type { NewNotification } from './store.js';
 import { wakeUp } from './wake-up.js';
-
-/** A request that has been checked and rendered: ready to be written. */
-interface Prepared {
-  readonly notification: NewNotification;
-  readonly policy: KindPolicy;
-  /** What the hash is made of, without its salt. */
-  readonly hashed: unknown;
-  readonly deliveries: readonly NewDelivery[];
-}
-
-export interface SendOptions {
-  /** The caller's open transaction on the same database: accepted when it commits, never was when it rolls back. */
-  readonly transaction?: Queryable | undefined;
-  readonly origin?: NewNotification['origin'];
-  readonly campaign?: string | undefined;
-  /** Accepted and ended at once: its content goes out with another one. */
-  readonly suppressed?: string | undefined;
-  /** Text in place of the kind's own. */
-  readonly templates?: Templates | undefined;
-}
 
 /** Sends of one transaction; what comes meanwhile makes up the next one. */
 const togetherMax = 100;
@@ -61,31 +31,22 @@ const keyWaitMsMax = 20;
 
 export class Door {
   readonly #settings: NotifySettings;
-  readonly #kinds: Kinds;
-  readonly #renderer: Renderer;
-  readonly #unsubscribe: Unsubscribe | undefined;
+  readonly #preparer: Preparer;
   readonly #metrics;
   readonly #together: Coalescer<Prepared, SendOutcome>;
-  readonly #personsOf: PersonLookup;
 
-  constructor(
-    settings: NotifySettings,
-    parts: { kinds: Kinds; renderer: Renderer; unsubscribe: Unsubscribe | undefined },
-  ) {
+  constructor(settings: NotifySettings, parts: PreparerParts) {
     this.#settings = settings;
-    this.#kinds = parts.kinds;
-    this.#renderer = parts.renderer;
-    this.#unsubscribe = parts.unsubscribe;
+    this.#preparer = new Preparer(settings, parts);
     this.#metrics = settings.metrics(notifyMetrics);
     const { database } = settings;
-    this.#personsOf = createPersonLookup(settings);
     this.#together = new Coalescer<Prepared, SendOutcome>({
       sizeMax: togetherMax,
       sideBySide: togetherSideBySide,
       keyOf: ({ notification: { user, kind, key } }) => JSON.stringify([user, kind, key]),
       together: (prepared) =>
         // Somebody's open transaction may hold one of the keys: only who sends that key waits for it.
-        database.transaction((own) => this.#write(own, prepared, keyWaitMsMax)),
+        database.transaction((own) => this.#writeAllowed(own, prepared, keyWaitMsMax)),
       alone: async (one) => (await database.transaction((own) => this.#write(own, [one])))[0] as SendOutcome,
     });
   }
@@ -100,18 +61,19 @@ export class Door {
     const { database } = this.#settings;
     // What is written later, with others, would not notice.
     if (transaction === undefined) database.assertOutside?.('transaction');
-    const on = transaction ?? database;
-    const { kind, policy } = await this.#kinds.get(on, kindName);
-    const persons = await this.#persons(on, kind, policy, requests);
-    const prepared: Prepared[] = [];
-    for (const request of requests) {
-      prepared.push(
-        await this.#prepare({ kindName, kind, policy, request, options, person: persons.get(request.user) }),
-      );
-    }
-    const outcomes = await this.#accept(transaction, prepared);
+    const prepared = await this.#preparer.prepare(transaction ?? database, kindName, requests, options);
+    const outcomes = await this.#accept(transaction, prepared).catch((error: unknown) => {
+      if (isHeadgateError(error, 'send-limited'))
+        this.#metrics.add('headgate_notify_sends_total', { kind: kindName, outcome: 'limited' });
+      throw error;
+    });
     for (const outcome of outcomes) this.#count(kindName, outcome);
     return outcomes;
+  }
+
+  /** The message as a channel would show it. */
+  preview(request: Parameters<Preparer['preview']>[0]): Promise<Content> {
+    return this.#preparer.preview(request);
   }
 
   /** In the caller's transaction, or in one of ours: alone, or with what others send at the same moment. */
@@ -124,130 +86,54 @@ export class Door {
     return [await this.#together.call(only)];
   }
 
-  /** The message as a channel would show it. */
-  async preview(request: {
-    kind: string;
-    channel: Channel;
-    data: JsonObject;
-    locale?: string;
-  }): Promise<Content> {
-    const { channel, kind: kindName, locale } = request;
-    const kind = this.#kinds.definition(kindName);
-    const data = parseData(kindName, kind, request.data);
-    return this.#renderer.render({ kind: kindName, channel, fields: fieldsOf(kind, channel, locale), data });
+  /** One that is over a limit refuses all; in a campaign it is accepted, and has ended. */
+  async #write(on: Queryable, prepared: readonly Prepared[]): Promise<SendOutcome[]> {
+    const isCampaign = prepared[0]?.notification.origin === 'campaign';
+    const over = await this.#overLimit(on, prepared, { all: !isCampaign });
+    for (const [{ notification }, retryAfterMs] of over)
+      if (!isCampaign) throw limitReached(notification.kind, retryAfterMs);
+    return this.#insert(
+      on,
+      prepared.map((one) => (over.has(one) ? endedByLimit(one) : one)),
+    );
   }
 
-  /** Only what is needed of whom: a code with its number goes through without a look at the user. */
-  #persons(
+  /** Undefined in the place of one that is over a limit: it is refused alone. */
+  async #writeAllowed(
     on: Queryable,
-    kind: AnyKind,
-    policy: KindPolicy,
-    requests: readonly SendRequest[],
-  ): Promise<Map<string, Person>> {
-    const asksAll = kind.locales !== undefined || policy.priority !== 'urgent';
-    const users = requests.filter(({ to }) => asksAll || to === undefined).map(({ user }) => user);
-    return this.#personsOf(on, users);
+    prepared: readonly Prepared[],
+    keyWaitMs: number,
+  ): Promise<(SendOutcome | undefined)[]> {
+    const over = await this.#overLimit(on, prepared, { all: false, keyWaitMs });
+    const allowed = prepared.filter((one) => !over.has(one));
+    const outcomes = await this.#insert(on, allowed, keyWaitMs);
+    return prepared.map((one) => outcomes[allowed.indexOf(one)]);
   }
 
-  async #prepare(input: {
-    readonly kindName: string;
-    readonly kind: AnyKind;
-    readonly policy: KindPolicy;
-    readonly request: SendRequest;
-    readonly person: Person | undefined;
-    readonly options: SendOptions;
-  }): Promise<Prepared> {
-    const { kindName, kind, policy, request, person, options } = input;
-    const user = parseLine('user', request.user, 200);
-    const key = parseLine('key', request.key, 200);
-    const data = parseData(kindName, kind, request.data);
-    const targets = parseTargets(kind, request, person);
-    const id = timeOrderedId(this.#settings.clock.now());
-    const runAfter = await this.#runAfter(policy, person, parseSendAt(request.sendAt));
-    const contents = new Map<Channel, Content>();
-    const deliveries: NewDelivery[] = [];
-    for (const [index, target] of targets.entries()) {
-      const { channel } = target;
-      const suppressed = options.suppressed ?? target.suppressed;
-      const locale = request.locale ?? person?.locale;
-      const content =
-        suppressed === undefined
-          ? (contents.get(channel) ??
-            (await this.#render({ kindName, kind, policy, channel, data, user, locale, options })))
-          : {};
-      contents.set(channel, content);
-      const destination = destinationOf(target);
-      deliveries.push({
-        id: `${id}-${index.toString(36)}`,
-        notification: id,
+  /** Counts those whose kind has a limit; answers those that are over it, with the time until they would not be. */
+  async #overLimit(
+    on: Queryable,
+    prepared: readonly Prepared[],
+    { all, keyWaitMs }: { readonly all: boolean; readonly keyWaitMs?: number },
+  ): Promise<ReadonlyMap<Prepared, number>> {
+    const counted = prepared.filter(({ subjects }) => subjects.length > 0);
+    if (counted.length === 0) return new Map();
+    const over = await this.#settings.store.takeSends(on, {
+      sends: counted.map(({ subjects, notification: { user, kind, key } }) => ({
         user,
-        kind: kindName,
-        destination,
-        route: routeOf(destination),
-        content,
-        campaign: options.campaign,
-        runAfter,
-        deadlineMs: policy.deadlineMs,
-        suppressed,
-      });
-    }
-    const hashed = { data: request.data, to: request.to ?? null };
-    const salt = randomToken();
-    return {
-      policy,
-      hashed,
-      deliveries,
-      notification: {
-        id,
-        user,
-        kind: kindName,
+        kind,
         key,
-        purpose:
-          kind.purpose === undefined ? undefined : parseLine('purpose', kind.purpose(data as never), 200),
-        origin: options.origin ?? 'door',
-        salt,
-        contentHash: contentHash(salt, hashed),
-        keyKeptMs: policy.keyKeptMs,
-      },
-    };
-  }
-
-  async #render(input: {
-    kindName: string;
-    kind: AnyKind;
-    policy: KindPolicy;
-    channel: Channel;
-    data: JsonObject;
-    user: string;
-    locale: string | undefined;
-    options: SendOptions;
-  }): Promise<Content> {
-    const { kindName, kind, policy, channel, data, user, locale, options } = input;
-    const unsubscribeUrl = policy.required
-      ? undefined
-      : this.#unsubscribe?.url({ user, kind: kindName, channel });
-    const content = await this.#renderer.render({
-      kind: kindName,
-      channel,
-      fields: options.templates?.[channel] ?? fieldsOf(kind, channel, locale),
-      data: unsubscribeUrl === undefined ? data : { ...data, unsubscribe_url: unsubscribeUrl },
+        subjects,
+      })),
+      all,
+      keyWaitMs,
+      now: this.#settings.clock.storeNow(),
     });
-    return channel === 'email' && unsubscribeUrl !== undefined ? { ...content, unsubscribeUrl } : content;
+    return new Map([...over].map(([place, retryAfterMs]) => [counted[place] as Prepared, retryAfterMs]));
   }
 
-  /** Undefined: now. Urgent kinds pass quiet hours. */
-  async #runAfter(
-    policy: KindPolicy,
-    person: Person | undefined,
-    sendAt: number | undefined,
-  ): Promise<number | undefined> {
-    if (policy.priority === 'urgent' || person?.quiet === undefined) return sendAt;
-    const from = sendAt ?? this.#settings.clock.storeNow() ?? this.#settings.clock.now();
-    const end = await nextQuietEnd({ at: from, timeZone: person.timeZone, quiet: person.quiet });
-    return end ?? sendAt;
-  }
-
-  async #write(on: Queryable, prepared: readonly Prepared[], keyWaitMs?: number): Promise<SendOutcome[]> {
+  async #insert(on: Queryable, prepared: readonly Prepared[], keyWaitMs?: number): Promise<SendOutcome[]> {
+    if (prepared.length === 0) return [];
     const { store, clock, timings } = this.#settings;
     const now = clock.storeNow();
     const written = await store.accept(on, {
@@ -259,7 +145,11 @@ export class Door {
     });
     const isNew = ({ notification: { id } }: Prepared): boolean => written.has(id);
     const accepted = prepared.filter(isNew);
-    for (const { notification } of accepted) await this.#supersede(on, notification, now);
+    for (const { notification, deliveries } of accepted) {
+      // What will not be sent itself takes nobody's place.
+      if (deliveries.some(({ suppressed }) => suppressed === undefined))
+        await this.#supersede(on, notification, now);
+    }
     await this.#enqueue(on, accepted, now ?? clock.now());
     const outcomes: SendOutcome[] = [];
     for (const one of prepared) outcomes.push(isNew(one) ? acceptedOutcome(one) : await this.#known(on, one));
@@ -318,15 +208,13 @@ export class Door {
   }
 }
 
-/** The text of a channel in a language: the exact locale, the language, the kind's own. */
-function fieldsOf(kind: AnyKind, channel: Channel, locale: string | undefined): TemplateFields {
-  const language = locale?.split('-')[0];
-  return (
-    (locale === undefined ? undefined : kind.locales?.[locale]?.[channel]) ??
-    (language === undefined ? undefined : kind.locales?.[language]?.[channel]) ??
-    kind.templates?.[channel] ??
-    {}
-  );
+/** It ends before it begins, so that the campaign's sums add up. */
+function endedByLimit(one: Prepared): Prepared {
+  const deliveries = one.deliveries.map((delivery) => ({
+    ...delivery,
+    suppressed: delivery.suppressed ?? 'over the limit of its kind',
+  }));
+  return { ...one, deliveries };
 }
 
 function acceptedOutcome({ notification: { id }, deliveries }: Prepared): SendOutcome {

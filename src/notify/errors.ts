@@ -8,6 +8,11 @@ export const notifyErrors = {
     status: 404,
     meaning: 'No notification of this id, or of this user, kind and key, is known.',
   },
+  'send-limited': {
+    status: 429,
+    meaning:
+      'The kind has a limit of notifications for a user or an address, and it is reached; `retryAfterMs` tells when it is not any more.',
+  },
   'provider-unknown': {
     status: 404,
     meaning: 'No provider of this name is configured, or it gives no receipts.',

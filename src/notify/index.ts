@@ -10,6 +10,7 @@ export { createWebhookProvider, type WebhookOptions } from './providers/webhook.
 export { createSandboxProvider, type SandboxOptions } from './providers/sandbox.js';
 export { defineKinds } from './kinds.js';
 export type { AnyKind, DataOf, Guarantee, KindDefinition, KindPolicy, KindTable, Priority } from './kinds.js';
+export type { CountedSubject, LimitPolicy, SendLimit } from './limits.js';
 export type { Duration } from './duration.js';
 export type * from './notification.js';
 export type * from './provider.js';

@@ -4,6 +4,7 @@
  */
 import { invalidInput } from '../errors.js';
 import { parseDurationMs, type Duration } from './duration.js';
+import { parseLimits, type LimitPolicy, type SendLimit } from './limits.js';
 import { channels, type Channel, type JsonObject } from './notification.js';
 import type { TemplateFields, Templates } from './templates.js';
 
@@ -34,6 +35,7 @@ export interface KindPolicy {
   /** After an unknown outcome another provider may be tried, knowing that it may be a duplicate. */
   readonly changeProvider: boolean;
   readonly keyKeptMs: number;
+  readonly limits: readonly LimitPolicy[];
 }
 
 export interface KindDefinition<Data = JsonObject> {
@@ -60,6 +62,11 @@ export interface KindDefinition<Data = JsonObject> {
   readonly changeProvider?: boolean;
   /** How long a key is known. Default: 30 days; not shorter than the deadline. */
   readonly keyKept?: Duration;
+  /**
+   * How many one user, or one address, is sent within a window: more are refused at the door (`send-limited`), and end as
+   * suppressed in a campaign. What a digest sends is not counted. Default: none.
+   */
+  readonly limits?: readonly SendLimit[];
   /** Checks the data and gives it its type. Default: any JSON object. */
   readonly data?: (input: unknown) => Data;
   /** A newer notification of the same user and purpose takes the place of those that wait. */
@@ -149,6 +156,7 @@ export function policyOf(name: string, kind: AnyKind): KindPolicy {
     secret: kind.secret ?? false,
     changeProvider: kind.changeProvider ?? false,
     keyKeptMs: Math.max(deadlineMs, parseDurationMs(`${field}.keyKept`, kind.keyKept ?? 30 * dayMs, 1)),
+    limits: parseLimits(`${field}.limits`, kind.limits ?? []),
   };
 }
 

@@ -6,7 +6,7 @@ const seconds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 
 export const notifyMetrics = {
   headgate_notify_sends_total: {
     type: 'counter',
-    help: 'Calls of send, by outcome: accepted, duplicate, conflict.',
+    help: 'Calls of send, by outcome: accepted, duplicate, conflict, limited.',
     labels: ['kind', 'outcome'],
   },
   headgate_notify_deliveries_total: {

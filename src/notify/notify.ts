@@ -8,7 +8,8 @@ import type { Component } from '../lifecycle.js';
 import { createCampaigns, type Campaigns } from './campaigns.js';
 import { Deliverer } from './deliver.js';
 import { createDigests, type Digests } from './digests.js';
-import { Door, type SendOptions } from './door.js';
+import { Door } from './door.js';
+import type { SendOptions } from './door-prepare.js';
 import { notifyError } from './errors.js';
 import { createInbox, type Inbox } from './inbox.js';
 import { Kinds } from './kinds-in-force.js';
@@ -293,5 +294,6 @@ function definitionOf(policy: KindPolicy): Omit<AnyKind, 'channels'> {
     secret: policy.secret,
     changeProvider: policy.changeProvider,
     keyKept: policy.keyKeptMs,
+    limits: policy.limits.map(({ per, count, windowMs: window }) => ({ per, count, window })),
   };
 }

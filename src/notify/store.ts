@@ -8,6 +8,7 @@
 import type { Database, Queryable } from '../database/index.js';
 import type { Component } from '../lifecycle.js';
 import type { KindPolicy, Priority } from './kinds.js';
+import type { CountedSubject } from './limits.js';
 import type {
   Content,
   Delivery,
@@ -87,6 +88,29 @@ export interface DoorStore {
     on: Queryable,
     input: { user: string; kind: string; key: string },
   ): Promise<KnownNotification | undefined>;
+}
+
+export interface LimitStore {
+  /**
+   * Counts notifications whose key is new against their limits, in the transaction that accepts them; answers the places of
+   * those that are over one, which are not counted, with the time until they would not be. `all`: one that is over keeps
+   * all from being counted, and is the only one answered. Waits for a transaction that counts for the same subject, at most
+   * `keyWaitMs` where that is given: then it throws, and the transaction has failed.
+   */
+  takeSends(
+    on: Queryable,
+    input: {
+      sends: readonly {
+        readonly user: string;
+        readonly kind: string;
+        readonly key: string;
+        readonly subjects: readonly CountedSubject[];
+      }[];
+      all: boolean;
+      keyWaitMs: number | undefined;
+      now: Now;
+    },
+  ): Promise<Map<number, number>>;
 }
 
 /** What became of asking for a delivery in order to send it. */
@@ -306,6 +330,7 @@ export interface NotifyStore
   extends Component,
     KindStore,
     DoorStore,
+    LimitStore,
     PersonStore,
     PreferenceStore,
     DigestStore,

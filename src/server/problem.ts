@@ -52,6 +52,7 @@ export interface Problem {
   readonly field?: string;
   readonly value?: string;
   readonly expected?: string;
+  readonly retryAfterMs?: number;
   readonly requestId?: string;
 }
 
@@ -65,6 +66,7 @@ export function problemOf(error: HeadgateError, requestId?: string): Problem {
     code: error.code,
     ...(error.field === undefined ? {} : { field: error.field, value: describeValue(error.value) }),
     ...(error.expected === undefined ? {} : { expected: error.expected }),
+    ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
     ...(requestId === undefined ? {} : { requestId }),
   };
 }
@@ -158,6 +160,8 @@ export function problemHandler(log: Log) {
         'a request could not be served',
       );
     }
+    if (known.retryAfterMs !== undefined)
+      void reply.header('retry-after', Math.max(1, Math.ceil(known.retryAfterMs / 1_000)));
     void reply
       .status(known.status)
       .header('content-type', 'application/problem+json; charset=utf-8')

@@ -11,6 +11,9 @@ export const problemSchema = Type.Object(
     field: Type.Optional(Type.String({ description: 'The field at fault.' })),
     value: Type.Optional(Type.String({ description: 'What was given, shortened.' })),
     expected: Type.Optional(Type.String({ description: 'What was expected.' })),
+    retryAfterMs: Type.Optional(
+      Type.Number({ description: 'When it may be tried again; also as the header Retry-After.' }),
+    ),
     requestId: Type.Optional(Type.String()),
   },
   { $id: 'Problem', description: 'An error (RFC 9457).' },

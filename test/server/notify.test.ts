@@ -29,6 +29,13 @@ const kinds = defineKinds({
       inbox: { title: 'Order {{ number }}', body: 'We have it' },
     },
   },
+  login: {
+    delivery: 'at-least-once',
+    channels: ['sms'],
+    priority: 'urgent',
+    limits: [{ per: 'user', count: 2, window: '10m' }],
+    templates: { sms: { text: 'Your code is {{ code }}' } },
+  },
   promo: {
     delivery: 'at-most-once',
     channels: ['email'],
@@ -141,6 +148,28 @@ describe('POST /v1/notifications', () => {
       });
       expect([answer.status, answer.body.field]).toEqual([422, field]);
     }
+  });
+
+  it('answers what is over the limit of its kind with 429 and when to come again', async () => {
+    const send = (key: string) =>
+      server.call('POST', '/v1/notifications', {
+        kind: 'login',
+        user: 'lim',
+        key,
+        data: { code: '482913' },
+        to: sms('+41791234599'),
+      });
+    expect([(await send('1')).status, (await send('2')).status]).toEqual([201, 201]);
+    const refused = await send('3');
+    expect([refused.status, refused.body.code]).toEqual([429, 'send-limited']);
+    expect(refused.body.retryAfterMs).toBeGreaterThan(500_000);
+    expect(Number(refused.headers.get('retry-after'))).toBe(Math.ceil(refused.body.retryAfterMs / 1_000));
+    expect(JSON.stringify(refused.body)).not.toMatch(/482913|41791234599/);
+    expect((await send('1')).status).toBe(200);
+    const kind = (await server.call('GET', '/v1/kinds')).body.kinds.find(
+      ({ name }: { name: string }) => name === 'login',
+    );
+    expect(kind.limits).toEqual([{ per: 'user', count: 2, windowMs: 600_000 }]);
   });
 
   it('knows no other kind and no other id', async () => {
@@ -400,7 +429,7 @@ describe('the overview', () => {
       .poll(async () => (await overview()).notify.attempts.sent, { timeout: 50_000 })
       .toBeGreaterThan(0);
     const { notify, queues } = await overview();
-    expect(notify.kinds).toBe(4);
+    expect(notify.kinds).toBe(5);
     expect(notify.duplicatesTotal).toBeGreaterThan(0);
     expect(notify.acceptedTotal).toBeGreaterThan(0);
     expect(queues).toContainEqual(expect.objectContaining({ queue: 'failing', errored: 1 }));

@@ -21,6 +21,7 @@ const known = [
   'secret',
   'changeProvider',
   'keyKept',
+  'limits',
   'data',
   'purpose',
   'digest',

@@ -212,13 +212,14 @@ function KindTable({ sums }: { readonly sums: Sums }) {
   );
 }
 
-function promiseOf({ delivery, priority, floor, required, secret, digest }: Kind): string {
+function promiseOf({ delivery, priority, floor, required, secret, digest, limits }: Kind): string {
   const more = [
     priority,
     ...(floor > 0 ? [`floor ${floor}`] : []),
     ...(required ? ['required'] : []),
     ...(secret ? ['secret'] : []),
     ...(digest ? ['digest'] : []),
+    ...limits.map(({ per, count, windowMs }) => `${count} a ${per} in ${formatSeconds(windowMs / 1_000)}`),
   ];
   return `${delivery.replaceAll('-', ' ')} · ${more.join(', ')}`;
 }

@@ -11,6 +11,7 @@ export interface Kind {
   readonly floor: number;
   readonly required: boolean;
   readonly secret: boolean;
+  readonly limits: readonly { readonly per: string; readonly count: number; readonly windowMs: number }[];
 }
 
 export interface Provider {

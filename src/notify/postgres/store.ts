@@ -12,6 +12,7 @@ import { doorOperations } from './operations/door.js';
 import { hold } from './operations/hold.js';
 import { inboxOperations } from './operations/inbox.js';
 import { kindOperations } from './operations/kinds.js';
+import { limitOperations } from './operations/limits.js';
 import { personOperations } from './operations/person.js';
 import { preferenceOperations } from './operations/preferences.js';
 import { providerOperations } from './operations/providers.js';
@@ -36,6 +37,7 @@ export function createPostgresNotifyStore(options: PostgresNotifyStoreOptions): 
     name: 'postgres',
     ...kindOperations(schema),
     ...doorOperations(schema),
+    ...limitOperations(schema),
     ...personOperations(schema),
     ...preferenceOperations(schema),
     ...digestOperations(schema),

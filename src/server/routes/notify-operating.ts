@@ -22,6 +22,9 @@ const kindSchema = Type.Object({
   secret: Type.Boolean(),
   changeProvider: Type.Boolean(),
   keyKeptMs: Type.Number(),
+  limits: Type.Array(Type.Object({ per: Type.String(), count: Type.Integer(), windowMs: Type.Number() }), {
+    description: 'How many one user, or one address (`destination`), may be sent within a window.',
+  }),
 });
 const duration = Type.Union([Type.Number(), Type.String()], {
   description: "Milliseconds, or a text such as '15s'.",
@@ -39,6 +42,18 @@ const kindChange = Type.Object(
     secret: Type.Optional(Type.Boolean()),
     changeProvider: Type.Optional(Type.Boolean()),
     keyKept: Type.Optional(duration),
+    limits: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            per: Type.Union([Type.Literal('user'), Type.Literal('destination')]),
+            count: Type.Integer(),
+            window: duration,
+          },
+          { additionalProperties: false },
+        ),
+      ),
+    ),
   },
   { additionalProperties: false },
 );

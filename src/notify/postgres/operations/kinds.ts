@@ -1,6 +1,7 @@
 /** The kinds in force: written by the code at its start, changed by operators, read by every worker. */
 import type { Queryable } from '../../../database/index.js';
 import type { Guarantee, KindPolicy, Priority } from '../../kinds.js';
+import type { LimitPolicy } from '../../limits.js';
 import type { KindStore, Now } from '../../store.js';
 import { nowSql } from '../time.js';
 
@@ -17,18 +18,19 @@ interface KindRow extends Record<string, unknown> {
   readonly secret: boolean;
   readonly change_provider: boolean;
   readonly key_kept_ms: string;
+  readonly limits: string;
 }
 
 const columns = `name, delivery, deadline_ms, attempts_max, retry_after_ms, retry_after_max_ms, priority, floor, required,
-  secret, change_provider, key_kept_ms`;
+  secret, change_provider, key_kept_ms, limits`;
 
 export function kindOperations(schema: string): KindStore {
   const values = `values ($1, $2, $3::bigint, $4::integer, $5::bigint, $6::bigint, $7, $8::integer, $9::boolean,
-    $10::boolean, $11::boolean, $12::bigint, ${nowSql('$13')}`;
+    $10::boolean, $11::boolean, $12::bigint, $13, ${nowSql('$14')}`;
   const update = `(${columns}, changed_at, changed_by) = (excluded.name, excluded.delivery, excluded.deadline_ms,
     excluded.attempts_max, excluded.retry_after_ms, excluded.retry_after_max_ms, excluded.priority, excluded.floor,
-    excluded.required, excluded.secret, excluded.change_provider, excluded.key_kept_ms, excluded.changed_at,
-    excluded.changed_by)`;
+    excluded.required, excluded.secret, excluded.change_provider, excluded.key_kept_ms, excluded.limits,
+    excluded.changed_at, excluded.changed_by)`;
   const put = `
     insert into ${schema}.kinds as k (${columns}, changed_at, changed_by) ${values}, 'code')
     on conflict (name) do update set ${update} where k.changed_by = 'code'`;
@@ -68,6 +70,7 @@ function valuesOf(policy: KindPolicy): unknown[] {
     policy.secret,
     policy.changeProvider,
     policy.keyKeptMs,
+    JSON.stringify(policy.limits),
   ];
 }
 
@@ -85,5 +88,6 @@ function policyOfRow(row: KindRow): KindPolicy {
     secret: row.secret,
     changeProvider: row.change_provider,
     keyKeptMs: Number(row.key_kept_ms),
+    limits: JSON.parse(row.limits) as LimitPolicy[],
   };
 }

@@ -47,6 +47,9 @@ export function personOperations(schema: string): PersonStore {
     `delete from ${schema}.history h using ${schema}.deliveries d where d.user_id = $1 and h.delivery = d.id`,
     `delete from ${schema}.provider_messages m using ${schema}.deliveries d where d.user_id = $1 and m.delivery = d.id`,
     `delete from ${schema}.receipts r using ${schema}.deliveries d where d.user_id = $1 and r.delivery = d.id`,
+    `delete from ${schema}.recent_sends where subject = 'user ' || $1 or subject in (
+      select channel || ' ' || case channel when 'email' then lower(address) else address end
+      from ${schema}.deliveries where user_id = $1)`,
     `delete from ${schema}.notifications where user_id = $1`,
     ...['inbox', 'digests', 'destinations', 'preferences', 'users'].map(
       (table) => `delete from ${schema}.${table} where user_id = $1`,

@@ -1,4 +1,7 @@
-/** Forgets what has been kept for long enough, in bounded steps: notifications whose key has run out, and old receipts. */
+/**
+ * Forgets what has been kept for long enough, in bounded steps: notifications whose key has run out, old receipts, and what
+ * no limit counts any more.
+ */
 import type { HousekeepingStore } from '../../store.js';
 import { nowSql } from '../time.js';
 
@@ -20,6 +23,10 @@ export function purge(schema: string): HousekeepingStore['purge'] {
       delete from ${schema}.digests where id in (
         select g.id from ${schema}.digests g, clock
         where g.state = 'closed' and g.closes_at < clock.now - $2::bigint limit $1)),
+    counts as (
+      delete from ${schema}.recent_sends where (kind, subject) in (
+        select s.kind, s.subject from ${schema}.recent_sends s, clock
+        where s.kept_until <= clock.now order by s.kept_until limit $1 for update of s skip locked)),
     heads as (delete from ${schema}.notifications n using old where n.id = old.id returning 1),
     receipts as (
       delete from ${schema}.receipts where seq in (
