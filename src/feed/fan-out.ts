@@ -13,8 +13,9 @@ export async function fanOut(context: FeedContext, post: string): Promise<void> 
   const { database, store, options } = context;
   const open = await store.fanOut(database, post);
   if (!open) return;
+  const { publishedAt } = open;
   if (open.batches !== undefined)
-    return context.enqueue(open.batches.map((batch) => batchMessage(post, batch)));
+    return context.enqueue(open.batches.map((batch) => batchMessage({ post, batch, publishedAt })));
 
   const size = options.batchSize;
   const firstEnd = await store.batchEnd(database, { author: open.author, from: '0', size });
@@ -26,7 +27,7 @@ export async function fanOut(context: FeedContext, post: string): Promise<void> 
   await database.transaction(async (transaction) => {
     if (!(await store.storeRanges(transaction, { post, ranges }))) return;
     await context.enqueue(
-      ranges.map((_, index) => batchMessage(post, index + 1)),
+      ranges.map((_, index) => batchMessage({ post, batch: index + 1, publishedAt })),
       transaction,
     );
   });

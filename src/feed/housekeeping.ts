@@ -5,7 +5,7 @@
 import type { FeedContext } from './context.js';
 import { fanOut, fanOutBatch } from './fan-out.js';
 import type { FeedOptions } from './options.js';
-import type { OverdueFanOut } from './store.js';
+import type { OpenFanOut } from './store.js';
 import { batchMessage, fanOutMessage, feedQueues, type WorkMessage } from './work.js';
 
 const sweepMax = 100;
@@ -87,7 +87,7 @@ export async function sweepFanOuts(context: FeedContext): Promise<void> {
   for (const fanOut of overdue) await lookAfter(context, fanOut);
 }
 
-async function lookAfter(context: FeedContext, fanOut: OverdueFanOut): Promise<void> {
+async function lookAfter(context: FeedContext, fanOut: OpenFanOut): Promise<void> {
   for (const work of messagesOf(fanOut)) {
     const message = await context.queue.get(work.queue, work.message.id ?? '');
     if (message?.state === 'canceled' || message?.state === 'errored') {
@@ -104,11 +104,11 @@ interface SweptWork extends WorkMessage {
   run(context: FeedContext): Promise<void>;
 }
 
-function messagesOf({ post, lane, batches }: OverdueFanOut): SweptWork[] {
+function messagesOf({ post, lane, batches, publishedAt }: OpenFanOut): SweptWork[] {
   if (batches === undefined)
     return [{ ...fanOutMessage(post, lane), run: (context) => fanOut(context, post) }];
   return batches.slice(0, sweepMax).map((batch) => ({
-    ...batchMessage(post, batch),
+    ...batchMessage({ post, batch, publishedAt }),
     run: (context) => fanOutBatch(context, { post, batch }),
   }));
 }

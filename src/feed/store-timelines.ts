@@ -26,20 +26,19 @@ export interface BatchWritten {
   readonly lane: FanOutLane | undefined;
 }
 
-export interface OverdueFanOut {
+export interface OpenFanOut {
   readonly post: string;
   readonly author: AccountNumber;
   readonly lane: FanOutLane;
+  /** Unix milliseconds of the publish, whatever time the post itself has. */
+  readonly publishedAt: number;
   /** Undefined: not split. */
   readonly batches: readonly number[] | undefined;
 }
 
 export interface FanOutStore {
-  /** The author of a fan-out that has not ended, and the numbers of its batches if they are stored. */
-  fanOut(
-    on: Queryable,
-    post: string,
-  ): Promise<{ author: AccountNumber; lane: FanOutLane; batches: readonly number[] | undefined } | undefined>;
+  /** A fan-out that has not ended, with the numbers of the batches that are left if they are stored. */
+  fanOut(on: Queryable, post: string): Promise<OpenFanOut | undefined>;
   /** The number of the follower that ends a batch beginning after `from`; undefined: the last batch. */
   batchEnd(
     on: Queryable,
@@ -67,7 +66,7 @@ export interface FanOutStore {
   overdueFanOuts(
     on: Queryable,
     input: { olderThanMs: number; limit: number; now: Now },
-  ): Promise<OverdueFanOut[]>;
+  ): Promise<OpenFanOut[]>;
   /** Ends a fan-out that will not be completed: the author's posts up to now are merged at read. */
   failFanOut(on: Queryable, input: { post: string; now: Now }): Promise<boolean>;
   fanOutProgress(on: Queryable, input: { post: string; now: Now }): Promise<FanOutProgress | undefined>;

@@ -46,14 +46,12 @@ export function fanOutAgainMessage(post: string, lane: FanOutLane): WorkMessage 
   return { queue: feedQueues[lane], message };
 }
 
-/** Batches of older posts go first: an entry that arrives behind a newer one is dear in some stores of timelines. */
-export function batchMessage(post: string, batch: number): WorkMessage {
+/** What was published first goes first: an entry that arrives behind a newer one is dear in some stores of timelines. */
+export function batchMessage(input: { post: string; batch: number; publishedAt: number }): WorkMessage {
+  const { post, batch, publishedAt } = input;
   const work: Work = { kind: 'batch', post, batch };
-  const priority = Number(BigInt(post) >> 20n);
-  return {
-    queue: feedQueues.big,
-    message: { id: `batch:${post}:${batch}`, payload: { ...work }, priority, attemptsMax },
-  };
+  const id = `batch:${post}:${batch}`;
+  return { queue: feedQueues.big, message: { id, payload: { ...work }, priority: publishedAt, attemptsMax } };
 }
 
 /** One for each follow, and a delayed one for the history that its end may keep. */

@@ -4,16 +4,30 @@
  * decides that for every caller.
  */
 import type { FanOutLane, FanOutProgress } from '../operate.js';
-import type { BatchWritten, FanOutStore, OverdueFanOut } from '../store.js';
+import type { BatchWritten, FanOutStore, OpenFanOut } from '../store.js';
 import { largestBigint, nowSql, postIdSql } from './time.js';
 
 export function fanOutOperations(schema: string): FanOutStore {
   return { ...splitOperations(schema), ...writeOperations(schema), ...watchOperations(schema) };
 }
 
+type OpenRow = {
+  readonly post: string;
+  readonly author: string;
+  readonly lane: FanOutLane;
+  readonly published_at: string;
+  readonly batches: number | null;
+  readonly left_over: number[];
+};
+
+function openFanOut({ post, author, lane, published_at, batches, left_over }: OpenRow): OpenFanOut {
+  const publishedAt = Number(published_at);
+  return { post, author, lane, publishedAt, batches: batches === null ? undefined : left_over };
+}
+
 function splitOperations(schema: string): Pick<FanOutStore, 'fanOut' | 'batchEnd' | 'storeRanges'> {
   const fanOut = `
-    select w.author, w.lane, w.batches,
+    select w.post, w.author, w.lane, w.published_at, w.batches,
       array(select b.batch from ${schema}.fan_out_batches b where b.post = w.post order by b.batch) as left_over
     from ${schema}.fan_outs w where w.post = $1`;
   const batchEnd = `
@@ -29,19 +43,8 @@ function splitOperations(schema: string): Pick<FanOutStore, 'fanOut' | 'batchEnd
     update ${schema}.fan_outs set batches = cardinality($2::bigint[]) where post = $1`;
   return {
     async fanOut(on, post) {
-      const { rows } = await on.query<{
-        author: string;
-        lane: FanOutLane;
-        batches: number | null;
-        left_over: number[];
-      }>(fanOut, [post]);
-      const row = rows[0];
-      if (!row) return undefined;
-      return {
-        author: row.author,
-        lane: row.lane,
-        batches: row.batches === null ? undefined : row.left_over,
-      };
+      const row = (await on.query<OpenRow>(fanOut, [post])).rows[0];
+      return row && openFanOut(row);
     },
 
     async batchEnd(on, { author, from, size }) {
@@ -140,7 +143,7 @@ function watchOperations(
   schema: string,
 ): Pick<FanOutStore, 'overdueFanOuts' | 'failFanOut' | 'fanOutProgress' | 'fanOutLag'> {
   const overdue = `
-    select w.post, w.author, w.lane, w.batches,
+    select w.post, w.author, w.lane, w.published_at, w.batches,
       array(select b.batch from ${schema}.fan_out_batches b where b.post = w.post order by b.batch) as left_over
     from ${schema}.fan_outs w where w.published_at < ${nowSql('$2')} - $1
     order by w.published_at limit $3`;
@@ -164,21 +167,8 @@ function watchOperations(
 
   return {
     async overdueFanOuts(on, { olderThanMs, limit, now }) {
-      const { rows } = await on.query<{
-        post: string;
-        author: string;
-        lane: FanOutLane;
-        batches: number | null;
-        left_over: number[];
-      }>(overdue, [olderThanMs, now ?? null, limit]);
-      return rows.map(
-        (row): OverdueFanOut => ({
-          post: row.post,
-          author: row.author,
-          lane: row.lane,
-          batches: row.batches === null ? undefined : row.left_over,
-        }),
-      );
+      const { rows } = await on.query<OpenRow>(overdue, [olderThanMs, now ?? null, limit]);
+      return rows.map(openFanOut);
     },
 
     async failFanOut(on, { post, now }) {

@@ -1,7 +1,7 @@
 /**
  * Pushes that are in hand at once go out together, so that a timeline takes its new posts in their order and in one command:
- * an entry that arrives behind a newer one costs several times as much. A node has one round of calls in flight; what arrives
- * meanwhile is the next round. Guarantees: no call carries more than 1,000 entries; a push fails only for its own node.
+ * an entry that arrives behind a newer one costs several times as much. What arrives while enough is on its way to a node is
+ * the next round of calls. Guarantees: no call carries more than 1,000 entries; a push fails only for its own node.
  */
 import type { Redis } from 'ioredis';
 import type { ListBounds } from '../timeline-lists.js';
@@ -11,6 +11,8 @@ import { cutGroups, entriesOf, type Group, groupsOf } from './push-groups.js';
 
 /** No call carries more; about a millisecond of the server. */
 const entriesPerCall = 1_000;
+/** Another round is begun while fewer are on their way, so that the server has work while this process reads its answers. */
+const inFlightMax = 2_000;
 /** Insertions behind newer entries that a call makes before it lets others through. */
 const lateMax = 50;
 
@@ -47,9 +49,17 @@ interface RoundCall {
   readonly groups: readonly Group<RoundPart>[];
 }
 
+/** What goes to one node. */
+interface Lane {
+  waiting: Waiting[];
+  /** Entries on their way. */
+  inFlight: number;
+  isPlanned: boolean;
+}
+
 export class JoinedPushes {
   readonly #caller: ScriptCaller;
-  readonly #lanes = new WeakMap<Redis, Waiting[]>();
+  readonly #lanes = new WeakMap<Redis, Lane>();
 
   constructor(caller: ScriptCaller) {
     this.#caller = caller;
@@ -60,34 +70,41 @@ export class JoinedPushes {
     return new Promise((resolve, reject) => {
       const pushed: PartsPushed = { written: 0, late: 0, calls: 0, servers: new Set() };
       const settle = (error?: unknown) => (error === undefined ? resolve(pushed) : reject(error as Error));
-      const waiting = { parts, bounds, pushed, settle };
-      const lane = this.#lanes.get(node);
-      if (lane) {
-        lane.push(waiting);
-        return;
-      }
-      const opened = [waiting];
-      this.#lanes.set(node, opened);
-      void this.#serve(node, opened);
+      const lane = this.#lanes.get(node) ?? { waiting: [], inFlight: 0, isPlanned: false };
+      this.#lanes.set(node, lane);
+      lane.waiting.push({ parts, bounds, pushed, settle });
+      this.#plan(lane);
     });
   }
 
-  async #serve(node: Redis, lane: Waiting[]): Promise<void> {
-    // Those that come with the first one, in the same turn of the loop, go with it.
-    await new Promise(setImmediate);
-    while (lane.length > 0) {
-      const [{ bounds }] = lane as [Waiting];
-      const taken = lane.filter((waiting) => isEqual(waiting.bounds, bounds));
-      lane.splice(0, lane.length, ...lane.filter((waiting) => !taken.includes(waiting)));
-      let failure: unknown;
-      try {
-        await this.#round(callsOf(taken), bounds);
-      } catch (error) {
-        failure = error;
-      }
-      for (const { settle } of taken) settle(failure);
+  /** Those that come in the same turn of the loop go together. */
+  #plan(lane: Lane): void {
+    if (lane.isPlanned || lane.waiting.length === 0 || lane.inFlight >= inFlightMax) return;
+    lane.isPlanned = true;
+    setImmediate(() => {
+      lane.isPlanned = false;
+      void this.#serve(lane);
+    });
+  }
+
+  async #serve(lane: Lane): Promise<void> {
+    const [first] = lane.waiting;
+    if (first === undefined) return;
+    const { bounds } = first;
+    const taken = lane.waiting.filter((waiting) => isEqual(waiting.bounds, bounds));
+    lane.waiting = lane.waiting.filter((waiting) => !taken.includes(waiting));
+    const entries = taken.flatMap(({ parts }) => parts).reduce((sum, { readers }) => sum + readers.length, 0);
+    lane.inFlight += entries;
+    this.#plan(lane);
+    let failure: unknown;
+    try {
+      await this.#round(callsOf(taken), bounds);
+    } catch (error) {
+      failure = error;
     }
-    this.#lanes.delete(node);
+    lane.inFlight -= entries;
+    for (const { settle } of taken) settle(failure);
+    this.#plan(lane);
   }
 
   async #round(calls: readonly RoundCall[], { entriesMax, slack }: ListBounds): Promise<void> {

@@ -56,7 +56,7 @@ local function insertLate(key, from, till)
         -- What was put in stands in front of what has not been looked at.
         local more = redis.call('LRANGE', key, #near + put, NEAR[looked + 1] - 1 + put)
         looked = looked + 1
-        for j = 1, #more do near[#near + 1] = more[j] end
+        if looked == 1 then near = more else for j = 1, #more do near[#near + 1] = more[j] end end
       else
         break
       end
@@ -75,42 +75,53 @@ local function insertLate(key, from, till)
   return length, put
 end
 
--- Answers false where this key is for another call.
+-- The posts of ARGV from..till that are not in front of all, into a timeline that begins with `newest`. Answers the length of the
+-- list and the first post that is in front, or nothing where this key is for another call.
 local lateSoFar = 0
-local function put(key, from, till)
-  local newest = redis.pcall('LINDEX', key, 0)
-  if type(newest) ~= 'string' then return true end
+local function putBehind(key, newest, from, till)
   local first, length = from, nil
   if isMarker(newest) then
     local marker = markerAt(key, -1)
     while first <= till and not (marker and isAbove(ARGV[first], marker.floor)) do first = first + 1 end
-  elseif ARGV[from] <= newest then
-    while first <= till and ARGV[first] <= newest do first = first + 1 end
-    local lateTill = first - 1
-    if ARGV[lateTill] == newest then lateTill = lateTill - 1 end
-    if lateTill >= from then
-      if lateSoFar > 0 and lateSoFar + lateTill - from + 1 > lateMax then return false end
-      local count
-      length, count = insertLate(key, from, lateTill)
-      lateSoFar = lateSoFar + count
-    end
+    return nil, first
   end
-  if first == till then
-    length = redis.call('LPUSHX', key, ARGV[first])
-  elseif first < till then
-    length = redis.call('LPUSHX', key, unpack(ARGV, first, till))
+  while first <= till and ARGV[first] <= newest do first = first + 1 end
+  local lateTill = first - 1
+  if ARGV[lateTill] == newest then lateTill = lateTill - 1 end
+  if lateTill >= from then
+    if lateSoFar > 0 and lateSoFar + lateTill - from + 1 > lateMax then return nil, nil end
+    local count
+    length, count = insertLate(key, from, lateTill)
+    lateSoFar = lateSoFar + count
   end
-  for i = first, till do written[i] = written[i] + 1 end
-  if length and length > lengthMax then trim(key) end
-  return true
+  return length, first
 end
 
+local call, pcall, byte = redis.call, redis.pcall, string.byte
 local done, stopped = 0, false
 for g = 1, #groups do
   local from, till = groups[g].from, groups[g].till
+  local oldest = ARGV[from]
   for i = done + 1, done + groups[g].keys do
-    stopped = not put(KEYS[i], from, till)
-    if stopped then break end
+    local key = KEYS[i]
+    local newest = pcall('LINDEX', key, 0)
+    if type(newest) == 'string' then
+      local first, length = from, nil
+      -- A marker begins with #.
+      if newest >= oldest or byte(newest) == 35 then length, first = putBehind(key, newest, from, till) end
+      if not first then
+        stopped = true
+        break
+      end
+      if first == till then
+        length = call('LPUSHX', key, ARGV[first])
+        written[first] = written[first] + 1
+      elseif first < till then
+        length = call('LPUSHX', key, unpack(ARGV, first, till))
+        for j = first, till do written[j] = written[j] + 1 end
+      end
+      if length and length > lengthMax then trim(key) end
+    end
     done = i
   end
   if stopped then break end
