@@ -19,7 +19,7 @@ import type { ServeConfig } from './config.js';
 import type { NotifyConfiguration } from './notify/load.js';
 import { createLog } from './log.js';
 import { stopDeadlineMs, watchSignals } from './shutdown.js';
-import { wire, type Parts } from './wire.js';
+import { storeErrors, wire, type Parts } from './wire.js';
 
 export interface Running {
   readonly parts: Parts;
@@ -99,6 +99,7 @@ export async function runServer(options: RunOptions): Promise<void> {
     host,
     apiKeys,
     dashboardFolder: dashboardFolder(),
+    storeErrors,
     log,
   });
   let prepared: { stop(): Promise<void> } | undefined;

@@ -15,7 +15,7 @@ import { createPostgresNotifyStore } from '../notify/postgres/index.js';
 import { createQueue, type Queue } from '../queue/index.js';
 import { createOutbox, createRelay } from '../queue/outbox/index.js';
 import { createPostgresQueueStore } from '../queue/postgres/index.js';
-import { createRedisQueueStore } from '../queue/redis/index.js';
+import { createRedisQueueStore, redisQueueErrors } from '../queue/redis/index.js';
 import type { RedisConfig, StoreConfig } from './config.js';
 import type { NotifyConfiguration } from './notify/load.js';
 import { stopDeadlineMs } from './shutdown.js';
@@ -37,6 +37,9 @@ export interface Parts {
   /** Stops what runs and closes the database. May be called twice. */
   stop(options?: { deadlineMs?: number }): Promise<void>;
 }
+
+/** Codes that the stores bring along, for the page of errors. */
+export const storeErrors = { 'Queue on Redis': redisQueueErrors };
 
 export interface WireOptions {
   readonly log: Log;

@@ -12,6 +12,7 @@ import { invalidInput } from '../errors.js';
 import { checkAccess, checkOrigin, isLoopbackHost, type ApiKey } from './auth.js';
 import { createLive, type Live } from './live.js';
 import { createPrometheus } from './metrics.js';
+import { registerErrorsPage, type ErrorTables } from './errors-page.js';
 import { registerDocument } from './openapi.js';
 import { problemHandler, serverError } from './problem.js';
 import { registerDashboard } from './dashboard.js';
@@ -28,6 +29,8 @@ export interface ServerOptions {
   readonly apiKeys?: readonly ApiKey[];
   /** Folder of the built dashboard; without it the server has no page. */
   readonly dashboardFolder?: string;
+  /** Codes of the stores that the parts run on, by name, for the page of errors. */
+  readonly storeErrors?: ErrorTables;
   readonly log?: Log;
 }
 
@@ -91,6 +94,7 @@ function buildApp(options: ServerOptions, live: Live): FastifyInstance {
   guard(app, options);
   app.addSchema(problemSchema);
   registerDocument(app);
+  registerErrorsPage(app, options.storeErrors);
   app.register(async (scope) => {
     for (const register of routes)
       await register(scope, { parts: options.parts, live, apiKeys: options.apiKeys ?? [] });

@@ -2,11 +2,11 @@
  * Turns every failure of a request into one problem+json answer (RFC 9457) that carries the stable code and, where
  * input was at fault, the field, the value and what was expected. What is not ours stays out of the answer and goes to the log.
  */
-import type { FastifyError, FastifyReply, FastifyRequest, FastifySchemaValidationError } from 'fastify';
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { STATUS_CODES } from 'node:http';
-import { describeValue, errorFactory, HeadgateError, invalidInput, type ErrorTable } from '../errors.js';
+import { describeValue, errorFactory, HeadgateError, type ErrorTable } from '../errors.js';
 import type { Log } from '../log.js';
-import { linePattern } from './schemas.js';
+import { validationError } from './validation.js';
 
 export const serverErrors = {
   'invalid-json': { status: 400, meaning: 'The body is not JSON.' },
@@ -69,33 +69,6 @@ export function problemOf(error: HeadgateError, requestId?: string): Problem {
     ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
     ...(requestId === undefined ? {} : { requestId }),
   };
-}
-
-/** What Ajv found, as our own error: the first finding names field, value and expectation. */
-export function validationError(
-  findings: readonly FastifySchemaValidationError[],
-  part: string,
-): HeadgateError {
-  const finding = findings[0];
-  if (!finding) return invalidInput(part, undefined, 'a valid request');
-  const path = finding.instancePath
-    .split('/')
-    .filter((step) => step !== '')
-    .map((step) => decodeURIComponent(step.replaceAll('~1', '/').replaceAll('~0', '~')));
-  const named = finding.params['missingProperty'] ?? finding.params['additionalProperty'];
-  if (typeof named === 'string') path.push(named);
-  const field = path.length > 0 ? path.join('.') : part;
-  const value = (finding as { data?: unknown }).data;
-  if (finding.keyword === 'required') return invalidInput(field, undefined, 'a value (it is required)');
-  if (finding.keyword === 'additionalProperties')
-    return invalidInput(field, undefined, 'no field of this name');
-  if (finding.keyword === 'pattern' && finding.params['pattern'] === linePattern)
-    return invalidInput(field, value, 'text without control characters');
-  return invalidInput(
-    field,
-    value,
-    finding.message?.replace(/^must /, 'it to ').replace(/^it to be /, '') ?? 'a valid value',
-  );
 }
 
 function headgateErrorOf(error: FastifyError | Error): HeadgateError | undefined {

@@ -270,6 +270,50 @@ describe('bad input', () => {
   });
 });
 
+describe('a refusal', () => {
+  it.each([
+    [
+      'GET',
+      '/v1/queues/q/messages?state=lost',
+      undefined,
+      /^state: expected one of "invisible", "pending", .*, got "lost"$/,
+    ],
+    ['GET', '/v1/queues/q/messages?limit=0', undefined, /^limit: expected a number of at least 1, got 0$/],
+    ['GET', '/v1/queues/q/messages?limit=x', undefined, /^limit: expected a whole number, got "x"$/],
+    ['POST', '/v1/queues/q/messages', '{"messages":[]}', /^messages: expected at least 1 item, got \[\]$/],
+    ['POST', '/v1/posts', '[]', /^body: expected an object, got \[\]$/],
+    [
+      'POST',
+      '/v1/posts',
+      '{"author":"a","text":"x","visibility":"all"}',
+      /^visibility: expected one of "public", "followers", got "all"$/,
+    ],
+    [
+      'POST',
+      '/v1/queues/q/messages',
+      '{"messages":[{"payload":1,"priorty":7}]}',
+      /^messages\.0\.priorty: expected no field of this name \(there are .*\bpriority\b.*\), got 7$/,
+    ],
+  ] as const)('%s %s with %s says what would be right', async (method, below, body, detail) => {
+    const answer = await server.raw(
+      method,
+      below,
+      body,
+      body === undefined ? {} : { 'content-type': 'application/json' },
+    );
+    expect(answer.body.detail).toMatch(detail);
+    expect(answer.status).toBe(422);
+  });
+
+  it('has a type that leads to its code on a page', async () => {
+    const { body } = await server.call('GET', '/v1/accounts/nobody/home');
+    const [page, code] = (body.type as string).split('#');
+    const answer = await fetch(`${server.address}${page}`);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(await answer.text()).toContain(`<dt id="${code}">`);
+  });
+});
+
 describe('a queue over HTTP', () => {
   it('hands out the most urgent message and takes its completion once', async () => {
     await server.call('POST', '/v1/queues/jobs/messages', {
