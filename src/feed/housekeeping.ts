@@ -60,6 +60,16 @@ async function switchMode(
   if (mode !== undefined) metrics.add('headgate_feed_mode_switches_total', { mode });
 }
 
+/** Numbers a bounded number of authors that have come to be merged at read; answers whether none is left. */
+export async function numberMerged({ database, store, options }: FeedContext): Promise<boolean> {
+  // Without timelines nobody asks who is merged.
+  if (options.fanOut === 'pull') return true;
+  const rowsMax = options.stepRowsMax;
+  return (
+    (await database.transaction((transaction) => store.numberMerged(transaction, { rowsMax }))) < rowsMax
+  );
+}
+
 /** Trims a bounded number of timelines, going round; answers whether the round has ended. */
 export async function trimSome({ database, store, options, metrics }: FeedContext): Promise<boolean> {
   const { position, trimmed } = await database.transaction(async (transaction) => {

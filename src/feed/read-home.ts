@@ -138,7 +138,16 @@ function timelineCare(context: FeedContext): (page: HomePage) => void {
       context.background('ask for a timeline to be built', () =>
         context.enqueue([rebuildMessage(page.reader)]),
       );
-    } else if (page.usable && page.readAt - page.seenAt > hourMs) {
+      return;
+    }
+    if (page.mergedListIsOld) {
+      context.background('list the merged authors whom a reader follows', () =>
+        database.transaction((transaction) =>
+          store.listMergedFollowees(transaction, { reader: page.reader }),
+        ),
+      );
+    }
+    if (page.usable && page.readAt - page.seenAt > hourMs) {
       context.background('note that a reader was seen', () =>
         store.touchReader(database, {
           reader: page.reader,

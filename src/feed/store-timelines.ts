@@ -125,6 +125,8 @@ export interface HomePage {
   readonly rounds: number;
   readonly exhausted: boolean;
   readonly lastPosition: string;
+  /** A new list of the merged authors that the reader follows would spare its reads something. */
+  readonly mergedListIsOld: boolean;
 }
 
 export interface HomeStore {

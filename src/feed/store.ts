@@ -137,6 +137,10 @@ export interface GraphStore {
     on: Queryable,
     input: { account: AccountNumber; pullFrom: number; pushBelow: number; now: Now },
   ): Promise<AuthorMode | undefined>;
+  /** Numbers authors that have come to be merged at read, a bounded number; answers how many. Runs in a transaction. */
+  numberMerged(on: Queryable, input: { rowsMax: number }): Promise<number>;
+  /** Lists the merged authors that a reader with a timeline follows, unless somebody holds the reader. Runs in a transaction. */
+  listMergedFollowees(on: Queryable, input: { reader: AccountNumber }): Promise<void>;
 }
 
 export interface AuthorState {

@@ -9,7 +9,14 @@ import { createWorker, type Worker } from '../queue/worker/index.js';
 import { createContext, type FeedConfiguration } from './configuration.js';
 import type { FeedContext } from './context.js';
 import { fanOut, fanOutBatch } from './fan-out.js';
-import { foldFollowers, reportLag, sweepFanOuts, sweepModes, trimSome } from './housekeeping.js';
+import {
+  foldFollowers,
+  numberMerged,
+  reportLag,
+  sweepFanOuts,
+  sweepModes,
+  trimSome,
+} from './housekeeping.js';
 import { settleTimelineServers, startTimelineServers } from './timeline-servers.js';
 import { backfill, forgetAuthor, rebuildIfNeeded } from './timeline-work.js';
 import { VacuumRound } from './vacuum.js';
@@ -151,6 +158,7 @@ class Housekeeper {
   #running: Promise<void> | undefined;
   #ended = true;
   readonly #modes = new Pace();
+  readonly #merged = new Pace();
   readonly #trim = new Pace();
   readonly #vacuum = new Pace();
   readonly #vacuumRound = new VacuumRound();
@@ -179,6 +187,7 @@ class Housekeeper {
     await settleTimelineServers(context);
     await sweepFanOuts(context);
     if (all || this.#modes.isDue(context)) this.#modes.took(context, await sweepModes(context));
+    if (all || this.#merged.isDue(context)) this.#merged.took(context, await numberMerged(context));
     if (all || this.#trim.isDue(context)) {
       this.#trim.took(context, await stepsWithin(context, trimMsMax, () => trimSome(context)));
     }

@@ -2,6 +2,7 @@
  * What a page of home costs: readers of 500 followees, none of them pulled and 10 to 500, against the bare query that
  * joins a timeline with its posts, same columns, same driver. The sides take turns.
  */
+import { numberMerged } from '../../../src/feed/housekeeping.js';
 import type { Experiment, ExperimentContext, Figure, Report } from '../../experiment.js';
 import { median, percentile } from '../../statistics.js';
 import {
@@ -71,8 +72,21 @@ async function prepareAll(lab: Lab, readersCount: number, tell: (line: string) =
     tell(`preparing: ${k} pull authors among ${followees}`);
     sides.push(await prepare(mixed, k, readersCount));
   }
-  for (const world of [pushedOnly, mixed]) await settleTables(world);
+  for (const world of [pushedOnly, mixed]) {
+    while (!(await numberMerged(world.context)));
+    await settleTables(world);
+  }
+  for (const side of sides) await readOnce(side);
   return sides;
+}
+
+/** The first read lists the merged authors that its reader follows, as it does once for every reader in use. */
+async function readOnce({ lab, readers }: Side): Promise<void> {
+  for (let index = 0; index < readers.count; index += 1) {
+    const reader = member(readers, index);
+    const { sources } = await lab.feed.home({ reader, limit });
+    if (sources.timeline !== 'live') throw new Error(`home: ${reader} has no timeline`);
+  }
 }
 
 /** The bare query reads the timeline of the readers without pull authors of the same world. */

@@ -103,6 +103,7 @@ function eraseStep(schema: string): AccountStore['eraseStep'] {
     bounded('posts', 'author = $1 and deleted_at is null'),
     bounded('rankings', 'reader = $1'),
     bounded('timeline', 'reader = $1'),
+    bounded('merged_followees', 'reader = $1'),
     bounded('follower_deltas', 'account = $1'),
   ];
   const rest = [

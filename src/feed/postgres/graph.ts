@@ -3,11 +3,19 @@ import type { GraphStore, ReaderState } from '../store.js';
 import { accountLists } from './account-lists.js';
 import { authorModes } from './author-modes.js';
 import { importFollows } from './import-follows.js';
+import { mergedFollowees } from './merged-followees.js';
 import { nowSql } from './time.js';
 
 type Relations = Omit<
   GraphStore,
-  'listAccounts' | 'accountNumbers' | 'importFollows' | 'foldFollowers' | 'authorsToSwitch' | 'switchMode'
+  | 'listAccounts'
+  | 'accountNumbers'
+  | 'importFollows'
+  | 'foldFollowers'
+  | 'authorsToSwitch'
+  | 'switchMode'
+  | 'numberMerged'
+  | 'listMergedFollowees'
 >;
 
 export function graphOperations(schema: string): GraphStore {
@@ -16,6 +24,7 @@ export function graphOperations(schema: string): GraphStore {
     ...accountLists(schema),
     ...importFollows(schema),
     ...authorModes(schema),
+    ...mergedFollowees(schema),
   };
 }
 
@@ -35,6 +44,9 @@ function relations(schema: string): Relations {
         set generation = excluded.generation, created_at = excluded.created_at, pending = excluded.pending, kept_until = null
         where f.kept_until is not null
       returning followee, generation),
+    unlisted as (
+      delete from ${schema}.merged_followees m using written, ${schema}.authors a
+      where m.reader = $1 and a.account = written.followee and a.pushed_since > 0),
     counted as (insert into ${schema}.follower_deltas (account, delta) select followee, 1 from written)
     select exists (select 1 from barred) as barred, (select generation from written) as generation`;
   const insertRequest = `

@@ -38,6 +38,7 @@ type Told = [
   exhausted: string,
   lastPosition: string,
   readAt: string,
+  mergedListIsOld?: string,
 ];
 
 export type PageRow = EntryRow & { told: string[] | null };
@@ -101,8 +102,20 @@ export function pageFromRows(rows: PageRow[], older: boolean): HomePage | undefi
   if (!told) return undefined;
   const items = rows.map(itemFromRow);
   items.sort((a, b) => (a.position < b.position === older ? 1 : -1));
-  const [me, state, usable, floor, seenAt, pulledAuthors, candidates, rounds, exhausted, last, readAt] =
-    told as Told;
+  const [
+    me,
+    state,
+    usable,
+    floor,
+    seenAt,
+    pulledAuthors,
+    candidates,
+    rounds,
+    exhausted,
+    last,
+    readAt,
+    listIsOld,
+  ] = told as Told;
   return {
     items,
     reader: me,
@@ -116,6 +129,7 @@ export function pageFromRows(rows: PageRow[], older: boolean): HomePage | undefi
     rounds: Number(rounds),
     exhausted: exhausted === 'true',
     lastPosition: last,
+    mergedListIsOld: listIsOld === 'true',
   } satisfies HomePage;
 }
 

@@ -29,6 +29,7 @@ export function importFollows(schema: string): Pick<GraphStore, 'accountNumbers'
         set generation = excluded.generation, created_at = excluded.created_at, pending = false, kept_until = null
         where f.kept_until is not null
       returning follower, followee),
+    unlisted as (delete from ${schema}.merged_followees m using written where m.reader = written.follower),
     counted as (
       -- Added at once and not as changes: an import names each followee once a step and in order, so that two imports
       -- wait for each other and never crosswise.

@@ -133,8 +133,11 @@ function cleaning(schema: string): Pick<OperateStore, 'vacuumStep'> {
     from walk w left join ${schema}.readers r on r.account = w.reader where w.reader is not null`;
   const lock = `select 1 from ${schema}.readers where account = any($1::bigint[]) order by account for update`;
   const retire = `
-    update ${schema}.readers set state = 'none', token = 0, floor = 0
-    where account = any($1::bigint[]) and state in ('building', 'live') and seen_at <= ${nowSql('$3')} - $2`;
+    with retired as (
+      update ${schema}.readers set state = 'none', token = 0, floor = 0
+      where account = any($1::bigint[]) and state in ('building', 'live') and seen_at <= ${nowSql('$3')} - $2
+      returning account)
+    delete from ${schema}.merged_followees where reader in (select account from retired)`;
   const clear = `
     delete from ${schema}.timeline t where t.reader = any($1::bigint[])
       and not exists (select 1 from ${schema}.readers r where r.account = t.reader and r.state in ('building', 'live'))`;

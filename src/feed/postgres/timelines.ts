@@ -54,7 +54,9 @@ function entryOperations(schema: string): Pick<TimelineStore, 'insertNewest' | '
 }
 
 function buildOperations(schema: string): Pick<TimelineStore, 'dropTimeline' | 'beginBuild' | 'finishBuild'> {
-  const clear = `delete from ${schema}.timeline where reader = $1`;
+  const clear = `
+    with unlisted as (delete from ${schema}.merged_followees where reader = $1)
+    delete from ${schema}.timeline where reader = $1`;
   const setState = `update ${schema}.readers set state = $2, token = 0, floor = 0 where account = $1`;
   const begin = `
     with build as (

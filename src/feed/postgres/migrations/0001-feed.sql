@@ -39,9 +39,13 @@ create table {{schema}}.authors (
   mode text not null default 'push' check (mode in ('push', 'pull')),
   -- Posts below may be in no timeline and are merged at read; the largest bigint in pull mode.
   pushed_since bigint not null default 0,
-  followers bigint not null default 0
+  followers bigint not null default 0,
+  -- The round of housekeeping that numbered the author among the merged ones; until then the largest bigint.
+  merge_number bigint not null default 9223372036854775807
 ) with (fillfactor = 80);
 create index authors_merged on {{schema}}.authors (account, pushed_since) where pushed_since > 0;
+create index authors_by_merge_number on {{schema}}.authors (merge_number) include (account, pushed_since)
+  where pushed_since > 0;
 create index authors_pushed_since on {{schema}}.authors (pushed_since) where pushed_since > 0;
 create index authors_pulled on {{schema}}.authors (account) where mode = 'pull';
 
@@ -67,6 +71,16 @@ create table {{schema}}.follows (
 ) with (fillfactor = 95);
 create index follows_by_followee on {{schema}}.follows (followee, follower) where kept_until is null;
 create index follows_pending on {{schema}}.follows (follower, followee) where pending;
+
+-- Which merged authors a reader with a timeline follows or is, of those numbered up to `upto`: every one, and perhaps some who are
+-- followed no more. No row: nothing is known. Whoever writes a follow of a merged author deletes the row of the follower
+-- with it; a row is written by who holds the reader.
+create table {{schema}}.merged_followees (
+  reader bigint primary key,
+  upto bigint not null,
+  -- Null: more than a list is good for.
+  authors bigint[]
+);
 
 create table {{schema}}.follow_requests (
   follower bigint not null,
@@ -155,3 +169,5 @@ create table {{schema}}.progress (
   name text primary key,
   position bigint not null
 );
+-- Up to which number authors have been numbered; who numbers them holds this row.
+insert into {{schema}}.progress (name, position) values ('merged-authors', 0);

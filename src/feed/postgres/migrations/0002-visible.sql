@@ -116,6 +116,69 @@ language plpgsql stable as $$ begin return (
   from {{schema}}.readers r where r.account = p_reader);
 end $$;
 
+-- Followees among many merged authors: both indexes are walked in the order of account numbers. For a reader of 500
+-- followees in a world of 1,000 merged authors 500 probes of the authors took 0.44 ms, this takes 0.08 to 0.2.
+create function {{schema}}.merged_side_by_side(p_reader bigint, p_floor bigint) returns bigint[]
+language plpgsql stable
+set enable_nestloop = off
+set enable_hashjoin = off
+set enable_mergejoin = on
+as $$ begin return array(
+  select a.account from {{schema}}.follows f join {{schema}}.authors a on a.account = f.followee
+  where f.follower = p_reader and a.pushed_since > 0 and a.pushed_since > p_floor); end $$;
+
+-- Authors whose posts above the floor may be missing from the timeline: pulled, switched or failed since, or followed
+-- while the backfill has not run. As a rule the reader's list names them, all but those numbered since. Without one: where
+-- few authors are merged at all they are looked for among the reader's followees, where many are the followees among them,
+-- or both side by side; how many there are is told by the statistics, which choose the way and nothing else.
+create function {{schema}}.merged_authors(p_reader bigint, p_floor bigint) returns bigint[]
+language plpgsql stable set enable_memoize = off as $$
+declare
+  answer bigint[];
+  listed bigint[];
+  listed_upto bigint;
+  newer bigint[];
+  merged_about real;
+begin
+  select m.authors, m.upto into listed, listed_upto from {{schema}}.merged_followees m where m.reader = p_reader;
+  if listed is not null then
+    -- First by themselves: in one join the planner would look every followee up.
+    newer := array(
+      select a.account from {{schema}}.authors a where a.merge_number > listed_upto and a.pushed_since > 0 limit 61);
+  end if;
+  if cardinality(newer) <= 60 then
+    answer := array(
+      select a.account from unnest(listed || newer) l (account) join {{schema}}.authors a on a.account = l.account
+      where a.pushed_since > p_floor and a.pushed_since > 0
+        and exists (select 1 from {{schema}}.follows f where f.follower = p_reader and f.followee = a.account));
+  else
+    perform 1 from {{schema}}.authors a where a.pushed_since > p_floor and a.pushed_since > 0 offset 60 limit 1;
+    if not found then
+      answer := array(
+        select a.account from {{schema}}.authors a
+        where a.pushed_since > p_floor and a.pushed_since > 0
+          and exists (select 1 from {{schema}}.follows f where f.follower = p_reader and f.followee = a.account));
+    else
+      select c.reltuples into merged_about from pg_class c where c.oid = '{{schema}}.authors_merged'::regclass;
+      if merged_about between 0 and 4000 then
+        answer := {{schema}}.merged_side_by_side(p_reader, p_floor);
+      else
+        answer := array(
+          select a.account from {{schema}}.follows f join {{schema}}.authors a on a.account = f.followee
+          where f.follower = p_reader and a.pushed_since > 0 and a.pushed_since > p_floor);
+      end if;
+    end if;
+  end if;
+  -- Each author once: the newest posts of a list that names one twice would leave out somebody else's.
+  return answer
+    || array(
+      select f.followee from {{schema}}.follows f
+      where f.follower = p_reader and f.pending and f.followee <> all (answer))
+    || array(
+      select a.account from {{schema}}.authors a
+      where a.account = p_reader and a.pushed_since > 0 and a.pushed_since > p_floor);
+end $$;
+
 create type {{schema}}.home_candidates as (
   ids bigint[],
   sources integer[],

@@ -1,52 +1,4 @@
--- Reading a home: one statement for what the reader is, one for the ids, one that hydrates and checks (0002). Measured
--- for a reader of 500 followees in a world of 1,000 merged authors: 500 probes of the authors took 0.44 ms, walking both
--- indexes side by side takes 0.08 to 0.2.
-
--- Followees among many merged authors: both indexes are walked in the order of account numbers.
-create function {{schema}}.merged_side_by_side(p_reader bigint, p_floor bigint) returns bigint[]
-language plpgsql stable
-set enable_nestloop = off
-set enable_hashjoin = off
-set enable_mergejoin = on
-as $$ begin return array(
-  select a.account from {{schema}}.follows f join {{schema}}.authors a on a.account = f.followee
-  where f.follower = p_reader and a.pushed_since > 0 and a.pushed_since > p_floor); end $$;
-
--- Authors whose posts above the floor may be missing from the timeline: pulled, switched or failed since, or followed
--- while the backfill has not run. Where few authors are merged at all they are looked for among the reader's followees,
--- where many are the followees among them, or both side by side; how many there are is told by the statistics, which choose
--- the way and nothing else.
-create function {{schema}}.merged_authors(p_reader bigint, p_floor bigint) returns bigint[]
-language plpgsql stable set enable_memoize = off as $$
-declare
-  answer bigint[];
-  merged_about real;
-begin
-  perform 1 from {{schema}}.authors a where a.pushed_since > p_floor and a.pushed_since > 0 offset 60 limit 1;
-  if not found then
-    answer := array(
-      select a.account from {{schema}}.authors a
-      where a.pushed_since > p_floor and a.pushed_since > 0
-        and exists (select 1 from {{schema}}.follows f where f.follower = p_reader and f.followee = a.account));
-  else
-    select c.reltuples into merged_about from pg_class c where c.oid = '{{schema}}.authors_merged'::regclass;
-    if merged_about between 0 and 4000 then
-      answer := {{schema}}.merged_side_by_side(p_reader, p_floor);
-    else
-      answer := array(
-        select a.account from {{schema}}.follows f join {{schema}}.authors a on a.account = f.followee
-        where f.follower = p_reader and a.pushed_since > 0 and a.pushed_since > p_floor);
-    end if;
-  end if;
-  -- Each author once: the newest posts of a list that names one twice would leave out somebody else's.
-  return answer
-    || array(
-      select f.followee from {{schema}}.follows f
-      where f.follower = p_reader and f.pending and f.followee <> all (answer))
-    || array(
-      select a.account from {{schema}}.authors a
-      where a.account = p_reader and a.pushed_since > 0 and a.pushed_since > p_floor);
-end $$;
+-- Reading a home: one statement for what the reader is, one for the ids, one that hydrates and checks (0002).
 
 -- The `p_count` newest posts of many authors in (p_above, p_position). Only the authors of the `p_count` newest "newest
 -- posts" can have any of them, so the others are asked for one id and no more.
@@ -268,7 +220,7 @@ end $$;
 
 -- One page: visible entries until there is one more than the limit, the sources have run dry, or the bound of rounds is
 -- reached. The last row holds, in place of an entry, what was looked at: `told` is reader, state, usable, floor, seen at,
--- merged authors, candidates, rounds, exhausted, last position, time of the read.
+-- merged authors, candidates, rounds, exhausted, last position, time of the read, whether the list of merged followees is old.
 create function {{schema}}.home_page(
   p_account text, p_position bigint, p_older boolean, p_limit integer, p_now bigint, p_lag_ms bigint,
   p_active_ms bigint, p_scan_max integer)
@@ -293,6 +245,8 @@ declare
   floor_now bigint;
   merged bigint[] := '{}';
   any_merged boolean;
+  listed_upto bigint;
+  list_is_old boolean := false;
   any_on_the_way boolean;
   mutes boolean;
   blocks boolean;
@@ -312,16 +266,27 @@ begin
     exists (select 1 from {{schema}}.mutes m where m.muter = a.number),
     exists (select 1 from {{schema}}.blocks b where b.blocker = a.number)
       or exists (select 1 from {{schema}}.blocks b where b.blocked = a.number),
-    exists (select 1 from {{schema}}.authors w where w.pushed_since > 0)
+    case when l.authors is null then exists (select 1 from {{schema}}.authors w where w.pushed_since > 0)
+      else l.authors <> '{}'
+        or exists (select 1 from {{schema}}.authors w where w.merge_number > l.upto and w.pushed_since > 0) end
       or exists (select 1 from {{schema}}.follows f where f.follower = a.number and f.pending),
+    l.upto,
     exists (select 1 from {{schema}}.fan_outs w where w.author = a.number)
       or exists (select 1 from {{schema}}.fan_outs w where w.lane = 'small' and w.published_at < now_ms - p_lag_ms)
       or exists (select 1 from {{schema}}.fan_outs w where w.lane = 'big' and w.published_at < now_ms - p_lag_ms)
-  into me, state, seen, floor_now, mutes, blocks, any_merged, any_on_the_way
+  into me, state, seen, floor_now, mutes, blocks, any_merged, listed_upto, any_on_the_way
   from {{schema}}.accounts a join {{schema}}.readers r on r.account = a.number
+  left join {{schema}}.merged_followees l on l.reader = a.number
   where a.id = p_account and a.erased_at is null;
   if me is null then return; end if;
-  if any_merged and floor_now < 9223372036854775807 then merged := {{schema}}.merged_authors(me, floor_now); end if;
+  if any_merged and floor_now < 9223372036854775807 then
+    merged := {{schema}}.merged_authors(me, floor_now);
+    -- Each author numbered since costs a probe: worth a new list when they are many.
+    list_is_old := exists (
+      select 1 from {{schema}}.authors w
+      where w.merge_number > coalesce(listed_upto, 0) and w.merge_number < 9223372036854775807 and w.pushed_since > 0
+      offset case when listed_upto is null then 0 else 40 end limit 1);
+  end if;
   loop
     round := round + 1;
     batch.ids := '{}';
@@ -354,5 +319,6 @@ begin
   return query select null::bigint, null::integer, null::bigint, null::text, null::text, null::text, null::text, null::text,
     null::bigint, null::bigint, null::bigint, null::text, null::boolean, null::text, null::text, null::bigint, null::bigint,
     array[me::text, state, (floor_now < 9223372036854775807)::text, floor_now::text, seen::text, cardinality(merged)::text,
-      looked_at::text, round::text, (cardinality(batch.ids) = 0 or not batch.more)::text, at::text, now_ms::text];
+      looked_at::text, round::text, (cardinality(batch.ids) = 0 or not batch.more)::text, at::text, now_ms::text,
+      list_is_old::text];
 end $$;
