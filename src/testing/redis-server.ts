@@ -1,5 +1,5 @@
 /**
- * Throwaway Redis servers for tests and benchmarks: on a free port of the loopback interface, with their data in the temp folder,
+ * Throwaway Redis or Valkey servers for tests and benchmarks: on a free port of the loopback interface, with their data in the temp folder,
  * gone when stopped, and gone as well when this process is killed.
  */
 import { execFileSync } from 'node:child_process';
@@ -11,6 +11,8 @@ import { Redis } from 'ioredis';
 import { ChildServer, findFreePort } from './child-server.js';
 
 export interface RedisServerOptions {
+  /** The program to start. Default: what `HEADGATE_REDIS_SERVER` names, else `redis-server`. */
+  readonly program?: string;
   /** Whether every write is flushed before it is answered, within a second, or there is no append-only file. Default `none`. */
   readonly fsync?: 'always' | 'everysec' | 'none';
   /** More server settings, such as `{ maxmemory: '64mb' }`. */
@@ -36,10 +38,13 @@ const startTimeoutMs = 20_000;
 /** The bus of a Cluster node listens 10,000 ports above. */
 const portMax = 55_535;
 
+/** What is started unless told otherwise; see docs/reference/queue-redis.md. */
+const programDefault = (): string => process.env['HEADGATE_REDIS_SERVER'] || 'redis-server';
+
 /** Whether there is a server to start; without one its tests are skipped. */
-export function findRedisServer(): boolean {
+export function findRedisServer(program = programDefault()): boolean {
   try {
-    execFileSync('redis-server', ['--version'], { stdio: 'ignore' });
+    execFileSync(program, ['--version'], { stdio: 'ignore' });
     return true;
   } catch {
     return false;
@@ -90,7 +95,7 @@ class Server implements RedisServer {
     this.#options = options;
     this.logFile = join(folder, 'server.log');
     this.#child = new ChildServer({
-      command: 'redis-server',
+      command: options.program ?? programDefault(),
       folder,
       logFile: this.logFile,
       orphanSignal: 'KILL',

@@ -60,66 +60,6 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
 }
 
 describe.skipIf(!findRedisServer())('the redis store and its server (needs redis-server on the PATH)', () => {
-  describe('durability', () => {
-    test('strict refuses a server without an append-only file, and one that does not flush every write', async () => {
-      const bare = await startServer();
-      await expect(open(bare.url, { durability: 'strict' }).store.start()).rejects.toMatchObject({
-        code: 'not-durable',
-      });
-      await expect(open(bare.url, { durability: 'everysec' }).store.start()).rejects.toMatchObject({
-        code: 'not-durable',
-      });
-      const everysec = await startServer({ fsync: 'everysec' });
-      await expect(open(everysec.url, { durability: 'strict' }).store.start()).rejects.toMatchObject({
-        code: 'not-durable',
-      });
-      await open(everysec.url, { durability: 'everysec' }).store.start();
-    });
-
-    test('strict refuses a server that evicts', async () => {
-      const server = await startServer({
-        fsync: 'always',
-        settings: { maxmemory: '64mb', 'maxmemory-policy': 'allkeys-lru' },
-      });
-      await expect(open(server.url, { durability: 'strict' }).store.start()).rejects.toMatchObject({
-        code: 'not-durable',
-      });
-    });
-
-    test('strict takes a server that flushes every write, and says what that survives', async () => {
-      const server = await startServer({ fsync: 'always' });
-      const { store } = open(server.url, { durability: 'strict' });
-      expect(await store.durability()).toMatchObject({
-        confirmedBy: 0,
-        survives: 'an acknowledged change survives a killed server and a power cut of its machine',
-      });
-    });
-
-    test('strict answers a change only when the replica has it, and says when it has not', async () => {
-      const primary = await startServer({ fsync: 'everysec' });
-      const replica = await startServer({ settings: { replicaof: `127.0.0.1 ${primary.port}` } });
-      await until(async () => (await connect(primary).info('replication')).includes('state=online'));
-      const { store, queue } = open(primary.url, { durability: 'strict', replicaTimeoutMs: 2_000 });
-      expect(await store.durability()).toMatchObject({ confirmedBy: 1 });
-      await queue.enqueue('q', messages(2));
-      const seen = await connect(replica).hlen('t:{q}:m');
-      expect(seen).toBe(2);
-      process.kill(replica.pid!, 'SIGSTOP');
-      await expect(queue.enqueue('q', [{ id: 'unsure', payload: {} }])).rejects.toMatchObject({
-        code: 'not-replicated',
-      });
-      await expect(queue.dequeue('q')).rejects.toMatchObject({ code: 'not-replicated' });
-      process.kill(replica.pid!, 'SIGCONT');
-      await until(() =>
-        queue.enqueue('q', [{ id: 'unsure', payload: {} }]).then(
-          () => true,
-          () => false,
-        ),
-      );
-      expect(await queue.depth('q')).toMatchObject({ pending: 2, running: 1 });
-    });
-  });
-
   test('a server that has lost its functions gets them again, and no call fails', async () => {
     const server = await startServer();
     const { queue } = open(server.url);

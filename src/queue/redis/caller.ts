@@ -1,18 +1,15 @@
 /**
  * Calls functions of the library. Guarantees: calls of one turn of the event loop go out as one pipeline (one for each queue in
- * a Cluster); a server that has lost the library, or never had it, gets it and the call is made again; where replicas must
- * confirm, one WAIT answers for the whole pipeline and its count is checked; errors of the server become errors by name.
+ * a Cluster); a server that has lost the library, or never had it, gets it and the call is made again; where others must
+ * confirm, nothing is answered before they have, and calls that come meanwhile share the next confirmation; errors of the server
+ * become errors by name.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { groundError, isHeadgateError } from '../../errors.js';
+import { appendConfirmation, type Confirmation, findUnconfirmed, type Result } from './confirmation.js';
 import type { RedisConnection } from './connection.js';
 import { redisQueueError } from './errors.js';
 import type { FunctionLibrary } from './library.js';
-
-export interface Replication {
-  readonly replicas: number;
-  readonly timeoutMs: number;
-}
 
 interface Call {
   readonly name: string;
@@ -23,8 +20,6 @@ interface Call {
   /** How often it has been sent. */
   tries: number;
 }
-
-type Result = [error: Error | null, reply: unknown];
 
 /** A bound for the server's buffers and our own. */
 const callsPerPipeline = 256;
@@ -37,7 +32,9 @@ export class FunctionCaller {
   readonly #library: FunctionLibrary;
   /** Calls of this turn, by queue in a Cluster. */
   readonly #waiting = new Map<string, Call[]>();
-  #replication: Replication | undefined;
+  /** Groups that wait for a confirmation. */
+  readonly #confirming = new Set<string>();
+  #confirmation: Confirmation | undefined;
   #scheduled = false;
   #loading: Promise<void> | undefined;
 
@@ -46,9 +43,9 @@ export class FunctionCaller {
     this.#library = library;
   }
 
-  /** From now on every change is answered when so many replicas have it. */
-  requireReplicas(replication: Replication): void {
-    this.#replication = replication;
+  /** From now on every call is answered when what it has written or seen is confirmed. */
+  require(confirmation: Confirmation): void {
+    this.#confirmation = confirmation;
   }
 
   call(name: string, keys: readonly string[], args: readonly (string | number | Buffer)[]): Promise<unknown> {
@@ -79,35 +76,54 @@ export class FunctionCaller {
     const calls = this.#waiting.get(group);
     if (calls) calls.push(call);
     else this.#waiting.set(group, [call]);
-    if (this.#scheduled) return;
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#waiting.size === 0) return;
     this.#scheduled = true;
     setImmediate(() => this.#flush());
   }
 
   #flush(): void {
     this.#scheduled = false;
-    const groups = [...this.#waiting.values()];
-    this.#waiting.clear();
-    for (const calls of groups) {
+    for (const [group, calls] of this.#waiting) {
+      if (this.#confirmation) {
+        this.#confirmNext(group, calls, this.#confirmation);
+        continue;
+      }
+      this.#waiting.delete(group);
       for (let from = 0; from < calls.length; from += callsPerPipeline)
         void this.#send(calls.slice(from, from + callsPerPipeline));
     }
   }
 
-  async #send(calls: readonly Call[]): Promise<void> {
+  /** The server does nothing else for a connection that waits: whoever comes meanwhile goes together with the next. */
+  #confirmNext(group: string, calls: Call[], confirmation: Confirmation): void {
+    if (this.#confirming.has(group)) return;
+    this.#confirming.add(group);
+    const next = calls.splice(0, callsPerPipeline);
+    if (calls.length === 0) this.#waiting.delete(group);
+    void this.#send(next, confirmation).finally(() => {
+      this.#confirming.delete(group);
+      this.#schedule();
+    });
+  }
+
+  async #send(calls: readonly Call[], confirmation?: Confirmation): Promise<void> {
     try {
-      const results = await this.#exchange(calls);
-      const confirmed = this.#confirmation(results, calls.length);
-      for (const [index, call] of calls.entries()) this.#answer(call, results[index]!, confirmed);
+      const results = await this.#exchange(calls, confirmation);
+      const unconfirmed = confirmation && findUnconfirmed(confirmation, results.slice(calls.length));
+      for (const [index, call] of calls.entries()) this.#answer(call, results[index]!, unconfirmed);
     } catch (error) {
       for (const call of calls) this.#answer(call, [error as Error, undefined], undefined);
     }
   }
 
-  async #exchange(calls: readonly Call[]): Promise<Result[]> {
+  async #exchange(calls: readonly Call[], confirmation: Confirmation | undefined): Promise<Result[]> {
     const { client } = this.#connection;
     const [first] = calls;
-    if (calls.length === 1 && first && !this.#replication) {
+    if (calls.length === 1 && first && !confirmation) {
       const name = this.#library.functionName(first.name);
       return [
         [null, await client.callBuffer('fcall', name, first.keys.length, ...first.keys, ...first.args)],
@@ -116,24 +132,14 @@ export class FunctionCaller {
     const pipeline = client.pipeline();
     for (const { name, keys, args } of calls)
       pipeline.callBuffer('fcall', this.#library.functionName(name), keys.length, ...keys, ...args);
-    if (this.#replication) pipeline.wait(this.#replication.replicas, this.#replication.timeoutMs);
+    if (confirmation) appendConfirmation(pipeline, confirmation, this.#library, calls);
     return ((await pipeline.exec()) ?? []) as Result[];
-  }
-
-  /** The error of a pipeline that too few replicas have confirmed. */
-  #confirmation(results: readonly Result[], at: number): Error | undefined {
-    if (!this.#replication) return undefined;
-    const [error, replicas] = results[at] ?? [new Error('no answer to WAIT'), undefined];
-    if (error) return asNamed(error);
-    if (Number(replicas) >= this.#replication.replicas) return undefined;
-    const text = `${String(replicas)} of ${this.#replication.replicas} replicas confirmed the change in time`;
-    return redisQueueError('not-replicated', text);
   }
 
   #answer(call: Call, [error, reply]: Result, unconfirmed: Error | undefined): void {
     if (error && call.tries < triesMax && wasNotBegun(error)) return void this.#repeat(call, error);
     if (error) call.reject(asNamed(error));
-    else if (unconfirmed) call.reject(unconfirmed);
+    else if (unconfirmed) call.reject(asNamed(unconfirmed));
     else call.resolve(reply);
   }
 
@@ -158,7 +164,7 @@ const wasNotBegun = (error: Error): boolean =>
   isMissingFunction(error) || /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|LOADING)\b/.test(error.message);
 
 const unavailable =
-  /^(READONLY|MOVED|ASK|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|MISCONF|BUSY)|Connection is closed|Connection ended|max retries|timed? ?out|ECONN|EPIPE|ENOTFOUND|All nodes|Command aborted|Stream isn't writeable|redirections|Failed to refresh/i;
+  /^(READONLY|MOVED|ASK|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|MISCONF|BUSY|UNBLOCKED)|Connection is closed|Connection ended|max retries|timed? ?out|ECONN|EPIPE|ENOTFOUND|All nodes|Command aborted|Stream isn't writeable|redirections|Failed to refresh/i;
 
 /** The server's error by the name that callers know; anything else stays what it is. */
 function asNamed(error: unknown): Error {
@@ -171,6 +177,8 @@ function asNamed(error: unknown): Error {
     error.name === 'MaxRetriesPerRequestError'
   )
     return redisQueueError('redis-unavailable', `Redis does not answer: ${error.message}`, { cause: error });
+  if (error.message.includes('appendonly is disabled'))
+    return redisQueueError('not-durable', 'the append-only file has been turned off', { cause: error });
   return error;
 }
 

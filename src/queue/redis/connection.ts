@@ -5,7 +5,7 @@
 import type { Cluster, ClusterNode, Redis, RedisOptions } from 'ioredis';
 import { groundError } from '../../errors.js';
 import type { Log } from '../../log.js';
-import type { RedisQueueStoreOptions } from './options.js';
+import { type RedisQueueStoreOptions, silenceDefaultMs } from './options.js';
 
 export type RedisClient = Redis | Cluster;
 
@@ -41,7 +41,7 @@ const reconnectOnError = (error: Error): boolean => error.message.startsWith('RE
 
 export async function openConnection(options: RedisQueueStoreOptions, log: Log): Promise<RedisConnection> {
   const driver = await loadDriver();
-  const silenceMs = options.silenceMs ?? 10_000;
+  const silenceMs = options.silenceMs ?? silenceDefaultMs;
   const redisOptions = {
     maxRetriesPerRequest: 2,
     socketTimeout: silenceMs,

@@ -17,7 +17,7 @@ export const redisQueueErrors = {
   'not-replicated': {
     status: 503,
     meaning:
-      'Too few replicas confirmed a write in time. It may or may not hold; repeat it with the same arguments.',
+      'Too few servers confirmed a write in time, by WAIT or WAITAOF. It may or may not hold; repeat it with the same arguments.',
   },
   'redis-too-old': { status: 500, meaning: 'The store needs Redis 7.0 or newer, or Valkey.' },
 } as const satisfies ErrorTable;

@@ -3,11 +3,12 @@ import type { Cluster, ClusterNode, Redis } from 'ioredis';
 import { invalidInput } from '../../errors.js';
 import type { Log } from '../../log.js';
 import type { EnqueueOutcome, MessageToStore } from '../store.js';
+import type { RedisConfirmation } from './confirmation.js';
 
 /**
  * What an acknowledged change survives; see docs/reference/queue-redis.md.
- * - `strict`: refuses a server that can lose one. Without replicas it flushes every write before it answers
- *   (`appendonly yes`, `appendfsync always`); with replicas each change is answered after all of them have it.
+ * - `strict`: refuses a server that can lose one. Each change is answered when the disk of the server has it (`appendfsync
+ *   always`), or its replicas have; see `confirm`.
  * - `everysec`: asks for an append-only file; the last second may be lost with the machine.
  * - `none`: takes any server; everything may be lost with it.
  */
@@ -20,6 +21,11 @@ interface CommonOptions {
   readonly prefix?: string;
   /** Replicas that must confirm a change in `strict`. Default: those that are connected at start. */
   readonly replicas?: number;
+  /**
+   * What `strict` waits for: that disks have a change (`flush`), or that the replicas have received it (`receipt`). Default `flush`
+   * where the server can tell (Redis 7.2, Valkey) and has `appendfsync always`, else `receipt`.
+   */
+  readonly confirm?: RedisConfirmation;
   /** How long a change waits for them, in milliseconds. Default 1,000. */
   readonly replicaTimeoutMs?: number;
   /** After this long without an answer a connection is given up, in milliseconds. Default 10,000. */
@@ -50,7 +56,9 @@ export type RedisQueueStoreOptions = CommonOptions &
     | { readonly client: Redis | Cluster; readonly url?: never; readonly cluster?: never }
   );
 
+export const silenceDefaultMs = 10_000;
 const durabilities: readonly unknown[] = ['strict', 'everysec', 'none'];
+const confirmations: readonly unknown[] = ['flush', 'receipt'];
 
 function positive(field: string, value: number | undefined, max: number): void {
   if (value === undefined) return;
@@ -66,6 +74,8 @@ export function checkOptions(options: RedisQueueStoreOptions): void {
     throw invalidInput('prefix', prefix, '1 to 64 characters of A-Z a-z 0-9 _ : . -');
   const given = [options.url, options.cluster, options.client].filter((way) => way !== undefined);
   if (given.length !== 1) throw invalidInput('url', given.length, 'exactly one of url, cluster and client');
+  if (options.confirm !== undefined && !confirmations.includes(options.confirm))
+    throw invalidInput('confirm', options.confirm, 'flush or receipt');
   positive('replicas', options.replicas, 100);
   positive('replicaTimeoutMs', options.replicaTimeoutMs, 60_000);
   positive('silenceMs', options.silenceMs, 600_000);

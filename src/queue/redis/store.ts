@@ -11,7 +11,7 @@ import type { Context, Place, Request } from './call.js';
 import { FunctionCaller, stopped } from './caller.js';
 import { openConnection, type RedisConnection } from './connection.js';
 import { DamageLog } from './damage.js';
-import { inspectDurability, type RedisDurabilityReport } from './durability.js';
+import { inspectDurability, probeFlushes, type RedisDurabilityReport } from './durability.js';
 import { Hints } from './hints.js';
 import { createKeys, type Keys } from './keys.js';
 import { type EnqueueCall, gatherCompletions, gatherEnqueues } from './gathered.js';
@@ -257,15 +257,16 @@ class Store implements RedisQueueStore {
   }
 
   async #openNow(): Promise<Open> {
-    const { durability, replicas, replicaTimeoutMs = 1_000 } = this.#options;
     const connection = (this.#connection ??= await openConnection(this.#options, this.#log));
     await connection.ready();
     const primaries = connection.primaries();
-    const report = await inspectDurability({ primaries, durability, replicas, log: this.#log });
+    const report = await inspectDurability({ primaries, options: this.#options, log: this.#log });
     const caller = new FunctionCaller(connection, functionLibrary());
-    if (report.confirmedBy > 0)
-      caller.requireReplicas({ replicas: report.confirmedBy, timeoutMs: replicaTimeoutMs });
     await caller.load();
+    if (report.confirmation) {
+      await probeFlushes(primaries, this.#options, report.confirmation);
+      caller.require(report.confirmation);
+    }
     return { connection, context: this.#context(caller, connection), durability: report };
   }
 

@@ -1,6 +1,6 @@
 -- The one key table. Everything of a queue lies under one base, `<prefix>:{<queue>}`, so in one slot of a Cluster.
 --
---   q            hash    configuration (`json` for readers, `fast` for these functions), `seq` (last number given), `grants`
+--   q            hash    configuration (`json` for readers, `fast` for these functions), `seq` (last number given), `grants`, `mark` (empty)
 --   m            hash    record key -> body: what a message was enqueued with (see record.lua)
 --   s            hash    record key -> state record; a message that nobody has touched since its enqueue has none
 --   p            zset    pending: (priority, number + visible at + id)
