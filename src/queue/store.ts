@@ -237,6 +237,8 @@ export interface QueueStore extends Component {
     /** Opaque cursor of the page before. */
     readonly after: string | undefined;
     readonly limit: number;
+    /** Of ended messages: those that were enqueued last come first. Live ones come as they go on. Default false. */
+    readonly newestFirst?: boolean;
     readonly now: number | undefined;
   }): Promise<{ readonly messages: Message[]; readonly next: string | undefined }>;
   depth(request: {

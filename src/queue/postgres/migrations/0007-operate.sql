@@ -99,9 +99,14 @@ end $$;
 create function {{schema}}.unindex(q {{schema}}.queues, m {{schema}}.moved) returns void
 language sql
 as $$
-  delete from {{schema}}.pairs p using jsonb_each_text(m.metadata) e
-  where p.queue_no = q.no and p.pair = hashtextextended({{schema}}.pair_of(e.key, e.value), 0)
-    and p.priority = m.priority and p.seq = m.seq
+  delete from {{schema}}.pairs p using (
+      select k.ctid from jsonb_each_text(m.metadata) e cross join lateral (
+        select k.ctid from {{schema}}.pairs k
+        where k.queue_no = q.no and k.pair = hashtextextended({{schema}}.pair_of(e.key, e.value), 0)
+          and k.priority = m.priority and k.seq = m.seq limit 1
+      ) k
+    ) k
+    where p.ctid = k.ctid
 $$;
 
 -- Errored messages wait again, with no attempt spent.
@@ -160,6 +165,7 @@ declare
   q {{schema}}.queues;
   t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
   moves {{schema}}.moved[];
+  tids tid[];
   removed integer;
 begin
   select * into q from {{schema}}.queues where name = p_queue;
@@ -181,12 +187,19 @@ begin
     select count(*) into removed from gone;
     return removed;
   end if;
-  with old as materialized (
-    select m.ctid from {{schema}}.messages m
-    where m.queue_no = q.no and m.state = p_state and (p_state = 1 or m.due_at is not null)
-    order by case when p_state = 1 then m.priority else m.due_at end, m.seq limit p_limit for update skip locked
-  ), gone as (
-    delete from {{schema}}.messages m using old o where m.ctid = o.ctid returning m.*
+  -- Each state by its own index: one look at both would read and sort every message there is.
+  if p_state = 1 then
+    tids := array(
+      select m.ctid from {{schema}}.messages m where m.queue_no = q.no and m.state = 1
+      order by m.priority, m.seq limit p_limit for update skip locked);
+  else
+    -- From the end: running messages stand in the same index, and in front.
+    tids := array(
+      select m.ctid from {{schema}}.messages m where m.queue_no = q.no and m.due_at is not null and m.state = p_state
+      order by m.due_at desc, m.seq desc limit p_limit for update skip locked);
+  end if;
+  with gone as (
+    delete from {{schema}}.messages m where m.ctid = any (tids) returning m.*
   ), freed as (
     delete from {{schema}}.ids i using (
       select k.ctid from gone g cross join lateral (

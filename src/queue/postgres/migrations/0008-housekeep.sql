@@ -17,7 +17,7 @@ declare
 begin
   for q in
     select q.* from {{schema}}.queues q
-    where exists (select from {{schema}}.messages m where m.queue_no = q.no and m.due_at <= t)
+    where (select true from {{schema}}.messages m where m.queue_no = q.no and m.due_at <= t limit 1)
   loop
     swept := {{schema}}.sweep(q, t, 1000);
     total := total + swept;
@@ -78,31 +78,43 @@ begin
   return removed;
 end $$;
 
--- Adds depth changes to the settled depth. A reader sums both, so it sees the same before and after.
+-- Adds depth changes to the settled depth. A reader sums both, so it sees the same before and after. What has come to
+-- nothing goes: only what has just been changed is looked at, because there are as many rows as there are values of pairs.
 create function {{schema}}.fold_depth(p_limit integer) returns void
 language plpgsql
 set enable_seqscan = on
 as $$
 #variable_conflict use_column
+declare
+  queue_nos integer[];
+  pairs text[];
 begin
   with taken as materialized (
     select c.ctid from {{schema}}.depth_changes c limit p_limit for update skip locked
   ), gone as (
     delete from {{schema}}.depth_changes c using taken k where c.ctid = k.ctid
     returning c.queue_no, c.pair, c.invisible, c.pending, c.running
+  ), settled as (
+    insert into {{schema}}.depth as d (queue_no, pair, invisible, pending, running)
+    select g.queue_no, g.pair, sum(g.invisible), sum(g.pending), sum(g.running)
+    from gone g group by g.queue_no, g.pair order by g.queue_no, g.pair
+    on conflict (queue_no, pair) do update
+      set invisible = d.invisible + excluded.invisible, pending = d.pending + excluded.pending, running = d.running + excluded.running
+    returning d.queue_no, d.pair, d.invisible, d.pending, d.running
   )
-  insert into {{schema}}.depth as d (queue_no, pair, invisible, pending, running)
-  select g.queue_no, g.pair, sum(g.invisible), sum(g.pending), sum(g.running)
-  from gone g group by g.queue_no, g.pair order by g.queue_no, g.pair
-  on conflict (queue_no, pair) do update
-    set invisible = d.invisible + excluded.invisible, pending = d.pending + excluded.pending, running = d.running + excluded.running;
+  select array_agg(s.queue_no), array_agg(s.pair) into queue_nos, pairs from settled s
+  where s.invisible = 0 and s.pending = 0 and s.running = 0 and s.pair <> '';
+  if pairs is null then return; end if;
   delete from {{schema}}.depth d using (
-    select z.ctid from {{schema}}.depth z where z.invisible = 0 and z.pending = 0 and z.running = 0 and z.pair <> ''
-    limit p_limit for update skip locked
+    select z.ctid from unnest(queue_nos, pairs) x(queue_no, pair) cross join lateral (
+      select z.ctid from {{schema}}.depth z
+      where z.queue_no = x.queue_no and z.pair = x.pair and z.invisible = 0 and z.pending = 0 and z.running = 0 limit 1
+    ) z
   ) z where d.ctid = z.ctid;
 end $$;
 
--- Those of `p_queues` in which something may be dequeueable.
+-- Those of `p_queues` in which something may be dequeueable. A limited look for each queue: an `exists` the planner may
+-- turn into one look at the messages of all queues, and does when it believes that nothing waits.
 create function {{schema}}.ready(p_queues text[], p_now bigint) returns setof text
 language plpgsql
 set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
@@ -112,11 +124,12 @@ declare
 begin
   return query
     select q.name from {{schema}}.queues q
-    where q.name = any(p_queues) and not q.dequeue_blocked and (
+    where q.name = any(p_queues) and not q.dequeue_blocked and coalesce(
       case when q.exclusive_key is null
-        then exists (select from {{schema}}.messages m where m.queue_no = q.no and m.state = 1)
-        else exists (select from {{schema}}.value_changes c where c.queue_no = q.no) or exists (
-          select from {{schema}}.exclusive_values v where v.queue_no = q.no and v.running_seq is null and v.head_seq is not null)
-      end
-      or exists (select from {{schema}}.messages m where m.queue_no = q.no and m.due_at <= t));
+        then (select true from {{schema}}.messages m where m.queue_no = q.no and m.state = 1 limit 1)
+        else coalesce(
+          (select true from {{schema}}.value_changes c where c.queue_no = q.no limit 1),
+          (select true from {{schema}}.exclusive_values v where v.queue_no = q.no and v.running_seq is null and v.head_seq is not null limit 1))
+      end,
+      (select true from {{schema}}.messages m where m.queue_no = q.no and m.due_at <= t limit 1), false);
 end $$;

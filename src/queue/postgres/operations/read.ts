@@ -13,7 +13,7 @@ import {
 } from '../rows.js';
 
 type Request<Operation extends 'get' | 'list' | 'history'> = Parameters<QueueStore[Operation]>[0];
-type ListedRow = StoredRow & { readonly key: string };
+type ListedRow = StoredRow & { readonly key: string; readonly place: string };
 type EventRow = {
   id: string;
   seq: string;
@@ -25,7 +25,7 @@ type EventRow = {
   attempt: number;
 };
 
-/** Rows that one list statement may walk before it answers with what it has and a cursor. */
+/** Rows that the functions of lists walk before they answer with what they have; a cursor leads on. */
 const walkMax = 10_000;
 /** Batches of events that the history of one message may walk. */
 const historyBatchesMax = 10_000;
@@ -39,39 +39,27 @@ export function prepareRead(schema: string) {
       join ${schema}.finished f on f.queue_no = q.no and f.state in (3, 4, 5) and f.seq = i.seq
     where q.name = $1::text and i.id = $2::text`;
 
-  const listOf = (source: string, columns: string, key: string, filter: string, metadata: string) => `
-    with walk as (
-      select ${columns}, ${key} as key, ${metadata} as pairs from ${schema}.queues q join ${source} on ${filter}
-      where q.name = $1::text and (${key}, ${source.at(-1)!}.seq) > ($4::bigint, $5::bigint)
-      order by ${key}, ${source.at(-1)!}.seq limit ${walkMax}
-    )
-    select w.*, (select count(*) from walk) as walked from walk w
-    where coalesce(w.pairs, '{}') @> $3::jsonb or w.seq = (select l.seq from walk l order by l.key desc, l.seq desc limit 1)
-    order by w.key, w.seq limit $6::integer + 1`;
-  const messages = `${schema}.messages m`;
   const listTexts = {
-    pending: listOf(
-      messages,
-      liveColumns,
-      'm.priority',
-      'm.queue_no = q.no and m.state = 1 and $2::smallint = 1',
-      'm.metadata',
-    ),
-    due: listOf(
-      messages,
-      liveColumns,
-      'm.due_at',
-      'm.queue_no = q.no and m.due_at is not null and m.state = $2::smallint',
-      'm.metadata',
-    ),
-    finished: listOf(
-      `${schema}.finished f`,
-      finishedColumns,
-      '0::bigint',
-      'f.queue_no = q.no and f.state = $2::smallint',
-      'f.metadata',
-    ),
+    pending: `select * from ${schema}.list_pending($1::text, $2::jsonb, $3::bigint, $4::bigint, $5::integer)`,
+    due: `select * from ${schema}.list_due($1::text, $6::smallint, $2::jsonb, $3::bigint, $4::bigint, $5::integer)`,
+    finished: `select * from ${schema}.list_finished($1::text, $2::smallint, $3::jsonb, $4::bigint, $5::integer)`,
+    newest: `select * from ${schema}.list_finished_newest($1::text, $2::smallint, $3::jsonb, $4::bigint, $5::integer)`,
   };
+
+  function listCall({
+    queue,
+    state,
+    where,
+    after,
+    limit,
+    newestFirst = false,
+  }: Request<'list'>): [string, unknown[]] {
+    const [code, pairs] = [codeOf(state), JSON.stringify(where)];
+    const [key, seq] = parseCursor(after) ?? [smallest, newestFirst ? largest : '0'];
+    if (state === 'pending') return [listTexts.pending, [queue, pairs, key, seq, limit]];
+    if (code < 3) return [listTexts.due, [queue, pairs, key, seq, limit, code]];
+    return [newestFirst ? listTexts.newest : listTexts.finished, [queue, code, pairs, seq, limit]];
+  }
 
   const historyText = `
     with message as (
@@ -99,22 +87,14 @@ export function prepareRead(schema: string) {
       return rows[0] && toMessage(queue, rows[0]);
     },
 
-    async list(on: Queryable, { queue, state, where, after, limit }: Request<'list'>) {
-      const code = codeOf(state);
-      const text = state === 'pending' ? listTexts.pending : code < 3 ? listTexts.due : listTexts.finished;
-      const cursor = parseCursor(after);
+    async list(on: Queryable, request: Request<'list'>) {
+      const { queue, state, where, limit } = request;
+      const { rows } = await on.query<ListedRow>(...listCall(request));
       const messages: Message[] = [];
-      const { rows } = await on.query<ListedRow & { walked: string }>(text, [
-        queue,
-        code,
-        JSON.stringify(where),
-        ...cursor,
-        limit,
-      ]);
-      const isWalkFull = Number(rows[0]?.walked ?? 0) >= walkMax;
-      for (const row of rows.slice(0, limit)) if (matches(row, where)) messages.push(toMessage(queue, row));
+      for (const row of rows.slice(0, limit))
+        if (row.state === codeOf(state) && matches(row, where)) messages.push(toMessage(queue, row));
       const last = rows.at(Math.min(limit, rows.length) - 1);
-      const hasMore = rows.length > limit || isWalkFull;
+      const hasMore = rows.length > limit || Number(last?.place) === walkMax;
       return { messages, next: hasMore && last ? `${last.key}.${last.seq}` : undefined };
     },
 
@@ -136,10 +116,11 @@ export function prepareRead(schema: string) {
 }
 
 const smallest = '-9223372036854775808';
+const largest = '9223372036854775807';
 
-function parseCursor(after: string | undefined): [string, string] {
+function parseCursor(after: string | undefined): readonly [key: string, seq: string] | undefined {
   const match = after === undefined ? undefined : /^(-?\d{1,19})\.(\d{1,19})$/.exec(after);
-  return match ? [match[1]!, match[2]!] : [smallest, '0'];
+  return match ? [match[1]!, match[2]!] : undefined;
 }
 
 function matches(row: StoredRow, where: Readonly<Record<string, string>>): boolean {
