@@ -34,6 +34,12 @@ export interface ServeConfig extends StoreConfig {
   readonly logLevel: string;
 }
 
+/** Where a process that serves nothing else tells its metrics. */
+export interface MetricsConfig {
+  readonly port: number;
+  readonly host: string;
+}
+
 export interface DemoConfig {
   /** A follow graph to load instead of the generated one. */
   readonly followsFile: string | undefined;
@@ -155,6 +161,24 @@ export function clientConfig(flags: Flags, environment: Environment): ClientConf
     ...storeConfig(flags, environment),
     url: url.text?.replace(/\/+$/, ''),
     apiKey: environment['HEADGATE_API_KEY'],
+  };
+}
+
+export const metricsPortHelp =
+  'serve /metrics and /health of this process on a port (HEADGATE_METRICS_PORT; off; 0 takes a free one)';
+export const metricsHostHelp = 'address for --metrics-port (HEADGATE_METRICS_HOST; 127.0.0.1)';
+
+/** Undefined: nothing listens. */
+export function metricsConfig(flags: Flags, environment: Environment): MetricsConfig | undefined {
+  const port = sourceOf('metrics-port', flags['metricsPort'], 'HEADGATE_METRICS_PORT', environment);
+  const host = sourceOf('metrics-host', flags['metricsHost'], 'HEADGATE_METRICS_HOST', environment);
+  if (port.text === undefined) {
+    if (flags['metricsHost'] === undefined) return undefined;
+    throw invalidInput(host.name, host.text, '--metrics-port beside it: without one nothing listens');
+  }
+  return {
+    port: numberOf(port, { min: 0, max: 65_535, whole: true }, 0),
+    host: host.text ?? '127.0.0.1',
   };
 }
 

@@ -2,7 +2,11 @@
 import type { Command } from 'commander';
 import { invalidInput } from '../../errors.js';
 import { noMetrics } from '../../metrics.js';
+import { createPrometheus } from '../../server/index.js';
 import {
+  metricsConfig,
+  metricsHostHelp,
+  metricsPortHelp,
   notifyConfigHelp,
   feedTimelinesHelp,
   redisDurabilityHelp,
@@ -12,9 +16,10 @@ import {
   type Flags,
 } from '../config.js';
 import { createLog } from '../log.js';
+import { createMetricsServer } from '../metrics-server.js';
 import { loadNotifyConfiguration } from '../notify/load.js';
 import { stopDeadlineMs, watchSignals } from '../shutdown.js';
-import { wire } from '../wire.js';
+import { wire, type Parts } from '../wire.js';
 
 export function addWork(program: Command, environment: Environment): void {
   program
@@ -25,6 +30,8 @@ export function addWork(program: Command, environment: Environment): void {
     .option('--redis-durability <level>', redisDurabilityHelp)
     .option('--feed-timelines <where>', feedTimelinesHelp)
     .option('--notify-config <file>', notifyConfigHelp)
+    .option('--metrics-port <number>', metricsPortHelp)
+    .option('--metrics-host <address>', metricsHostHelp)
     .option('--log-level <level>', 'debug, info, warn, error or silent (HEADGATE_LOG_LEVEL; warn)')
     .addHelpText('after', '\nExample:\n  headgate work --database-url postgres://localhost/app')
     .action(async (flags: Flags) => {
@@ -39,14 +46,27 @@ export function addWork(program: Command, environment: Environment): void {
       const log = createLog(config.logLevel);
       const notify = await loadNotifyConfiguration({ flags, environment, log });
       const shutdown = watchSignals();
-      const parts = await wire(config, { log, metrics: noMetrics, notify });
+      const listening = metricsConfig(flags, environment);
+      const prometheus = listening && createPrometheus();
+      let parts: Parts | undefined;
+      const metricsServer =
+        listening &&
+        prometheus &&
+        createMetricsServer(listening, {
+          prometheus,
+          durability: () => parts?.durability ?? 'not known yet: the database is being opened',
+        });
+      await metricsServer?.start();
       try {
+        if (metricsServer) process.stdout.write(`metrics on ${metricsServer.address()}/metrics\n`);
+        parts = await wire(config, { log, metrics: prometheus?.backend ?? noMetrics, notify });
         await parts.workers.start();
         process.stdout.write('working\n');
         await shutdown.wait();
       } finally {
         shutdown.begin();
-        await parts.stop({ deadlineMs: stopDeadlineMs - 1_500 });
+        await parts?.stop({ deadlineMs: stopDeadlineMs - 1_500 });
+        await metricsServer?.stop();
       }
     });
 }
