@@ -107,11 +107,17 @@ language plpgsql
 as $$
 #variable_conflict use_column
 declare
+  written bigint[];
+  states smallint[];
+  values text[];
   waiting integer;
-  delayed integer;
+  first_seq bigint;
+  last_seq bigint;
+  low_priority bigint;
+  low_seq bigint;
   with_metadata boolean := cardinality(p_metadata) > 0;
 begin
-  with written as (
+  with w as (
     insert into {{schema}}.messages (seq, priority, due_at, visible_at, enqueued_at, lease_ms, queue_no, attempts_max, state,
       unique_while_live, id, value, payload, metadata, trace)
     select x.seq, coalesce(x.priority, t), case when d.delay > 0 then t + d.delay end, t + d.delay, t, x.lease_ms, q.no,
@@ -122,23 +128,29 @@ begin
       cross join lateral (select coalesce(x.delay, q.delay_ms) as delay) d
     where fresh is null or x.fresh
     returning seq, priority, state, value
-  ), dip as (
-    insert into {{schema}}.dips (queue_no, priority, seq)
-    select q.no, w.priority, w.seq from written w join {{schema}}.marks k on k.queue_no = q.no
-    where w.state = 1 and (w.priority, w.seq) < (k.priority, k.seq)
-    order by w.priority, w.seq limit 1
-  ), changed as (
-    insert into {{schema}}.value_changes (queue_no, value)
-    select distinct q.no, w.value from written w where w.value is not null and w.state = 1
-  ), event as (
-    insert into {{schema}}.events (queue_no, to_state, at, first_seq, last_seq, seqs)
-    select q.no, w.state, t, min(w.seq), max(w.seq), case when max(w.seq) - min(w.seq) + 1 > count(*) then array_agg(w.seq) end
-    from written w where q.history <> 'off'
-    group by w.state, case when q.history = 'message' then w.seq end
   )
-  select count(*) filter (where w.state = 1), count(*) filter (where w.state = 0) into waiting, delayed from written w;
+  select array_agg(w.seq), array_agg(w.state), array_agg(w.value) filter (where w.value is not null and w.state = 1),
+    count(*) filter (where w.state = 1), min(w.seq), max(w.seq), min(w.priority) filter (where w.state = 1), min(w.seq) filter (where w.state = 1)
+  into written, states, values, waiting, first_seq, last_seq, low_priority, low_seq from w;
 
-  insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running) values (q.no, '', delayed, waiting, 0);
+  -- A dip may lie before its message, not behind it.
+  insert into {{schema}}.dips (queue_no, priority, seq)
+    select q.no, low_priority, low_seq from {{schema}}.marks k
+    where k.queue_no = q.no and (low_priority, low_seq) < (k.priority, k.seq);
+  if values is not null then
+    insert into {{schema}}.value_changes (queue_no, value) select distinct q.no, x.value from unnest(values) x(value);
+  end if;
+  if q.history = 'batch' and waiting in (0, cardinality(written)) then
+    insert into {{schema}}.events (queue_no, to_state, at, first_seq, last_seq, seqs)
+    values (q.no, states[1], t, first_seq, last_seq, case when last_seq - first_seq + 1 > cardinality(written) then written end);
+  elsif q.history <> 'off' then
+    insert into {{schema}}.events (queue_no, to_state, at, first_seq, last_seq, seqs)
+    select q.no, x.state, t, min(x.seq), max(x.seq), case when max(x.seq) - min(x.seq) + 1 > count(*) then array_agg(x.seq) end
+    from unnest(written, states) x(seq, state)
+    group by x.state, case when q.history = 'message' then x.seq end;
+  end if;
+  insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
+  values (q.no, '', cardinality(written) - waiting, waiting, 0);
   if not with_metadata then return; end if;
 
   with pair as (

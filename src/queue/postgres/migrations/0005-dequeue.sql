@@ -24,6 +24,13 @@ declare
   began timestamptz := clock_timestamp();
   wanted integer := p_counts[1];
   owners integer[];
+  seqs bigint[];
+  versions bigint[];
+  spent integer[];
+  first_seq bigint;
+  last_seq bigint;
+  alike boolean;
+  has_pairs boolean := true;
 begin
   select * into q from {{schema}}.queues where name = p_queue;
   if not found then return; end if;
@@ -59,17 +66,26 @@ begin
   end if;
 
   -- In one order, so that two calls with the same requests never wait for each other.
-  perform pg_advisory_xact_lock(x.key) from (select hashtextextended(r, 7083) as key from unnest(p_requests) r order by 1) x;
-  return query
-    select x.place::integer, m.seq, m.id, m.payload, m.metadata::text, m.priority, m.attempts, m.attempts_max, m.visible_at, m.due_at,
-      m.version, m.enqueued_at, m.started_at, m.lease, m.trace, m.error
-    from unnest(p_requests) with ordinality as x(request, place) cross join lateral (
-      select * from {{schema}}.messages m
-      where m.state = 2 and m.lease >= x.request || '.' and m.lease < x.request || '/' and m.queue_no = q.no
-      order by m.priority, m.seq limit 10000
+  if cardinality(p_requests) = 1 then
+    if pg_advisory_xact_lock(hashtextextended(p_requests[1], 7083)) is null then null; end if;
+  else
+    perform pg_advisory_xact_lock(x.key) from (select hashtextextended(r, 7083) as key from unnest(p_requests) r order by 1) x;
+  end if;
+  if exists (
+    select from unnest(p_requests) as x(request) cross join lateral (
+      select from {{schema}}.messages m
+      where m.state = 2 and m.lease >= x.request || '.' and m.lease < x.request || '/' and m.queue_no = q.no limit 1
     ) m
-    order by x.place, m.priority, m.seq;
-  if found then
+  ) then
+    return query
+      select x.place::integer, m.seq, m.id, m.payload, m.metadata::text, m.priority, m.attempts, m.attempts_max, m.visible_at, m.due_at,
+        m.version, m.enqueued_at, m.started_at, m.lease, m.trace, m.error
+      from unnest(p_requests) with ordinality as x(request, place) cross join lateral (
+        select * from {{schema}}.messages m
+        where m.state = 2 and m.lease >= x.request || '.' and m.lease < x.request || '/' and m.queue_no = q.no
+        order by m.priority, m.seq limit 10000
+      ) m
+      order by x.place, m.priority, m.seq;
     p_counts := array(
       select case when exists (
           select from {{schema}}.messages m
@@ -88,12 +104,16 @@ begin
   if q.exclusive_key is not null then
     tids := {{schema}}.pick_exclusive(q, p_where, wanted);
   elsif p_where = '{}' then
-    tids := array(
-      select m.ctid from {{schema}}.messages m
+    select coalesce(array_agg(m.ctid), '{}'), array_agg(m.seq), array_agg(m.version + 1), array_agg(m.attempts + 1), min(m.seq), max(m.seq),
+      min(m.version) = max(m.version) and min(m.attempts) = max(m.attempts), count(m.metadata) > 0
+    into tids, seqs, versions, spent, first_seq, last_seq, alike, has_pairs
+    from (
+      select m.ctid, m.seq, m.version, m.attempts, m.metadata from {{schema}}.messages m
       where m.queue_no = q.no and m.state = 1 and (m.priority, m.seq) >= (mark.priority, mark.seq)
       order by m.priority, m.seq
       limit wanted
-      for update skip locked);
+      for update skip locked
+    ) m;
     if is_fresh and (mark.queue_no is not null or clock_timestamp() - began > interval '2 ms') then
       perform {{schema}}.set_mark(q, t, tids[1], clock_timestamp() - began > interval '2 ms');
     end if;
@@ -110,6 +130,23 @@ begin
     insert into {{schema}}.rate_grants (queue_no, at, count) values (q.no, t, cardinality(tids));
   end if;
 
+  if has_pairs or q.history = 'message' then
+    perform {{schema}}.record(q, t, array(
+      select row(m.seq, m.priority, m.version + 1, m.attempts + 1, 1, 2, m.metadata, null, null)::{{schema}}.moved
+      from {{schema}}.messages m where m.ctid = any (tids)));
+  else
+    -- Written in place: a statement more is made ready in less time than one with more parts.
+    if q.history = 'batch' then
+      insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
+      values (q.no, 1, 2, t, first_seq, last_seq,
+        case when not alike or last_seq - first_seq + 1 > cardinality(seqs) then seqs end,
+        case when not alike or last_seq - first_seq + 1 > cardinality(seqs) then versions else versions[:1] end,
+        case when not alike or last_seq - first_seq + 1 > cardinality(seqs) then spent else spent[:1] end);
+    end if;
+    insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
+    values (q.no, '', 0, -cardinality(tids), cardinality(tids));
+  end if;
+
   return query
   with taken as (
     update {{schema}}.messages m
@@ -121,32 +158,6 @@ begin
         m.lease_ms, q.lease_ms)
     where m.ctid = any (tids)
     returning m.*
-  ), event as (
-    insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
-    select q.no, 1, 2, t, b.first_seq, b.last_seq, case when not b.alike then b.seqs end,
-      case when b.alike then b.versions[:1] else b.versions end, case when b.alike then b.attempts[:1] else b.attempts end
-    from (
-      select min(k.seq) as first_seq, max(k.seq) as last_seq, array_agg(k.seq) as seqs, array_agg(k.version) as versions,
-        array_agg(k.attempts) as attempts, max(k.seq) - min(k.seq) + 1 = count(*) and min(k.version) = max(k.version) and min(k.attempts) = max(k.attempts) as alike
-      from taken k where q.history <> 'off'
-      group by case when q.history = 'message' then k.seq end
-    ) b
-  ), counted as (
-    insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
-    select q.no, '', 0, -count(*), count(*) from taken k having count(*) > 0
-  ), pair as materialized (
-    select {{schema}}.pair_of(e.key, e.value) as pair, k.priority, k.seq
-    from taken k cross join lateral jsonb_each_text(k.metadata) e where k.metadata is not null
-  ), pairs_counted as (
-    insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
-    select q.no, p.pair, 0, -count(*), count(*) from pair p group by p.pair
-  ), unindexed as (
-    delete from {{schema}}.pairs x using (
-      select k.ctid from pair p cross join lateral (
-        select k.ctid from {{schema}}.pairs k
-        where k.queue_no = q.no and k.pair = hashtextextended(p.pair, 0) and k.priority = p.priority and k.seq = p.seq limit 1
-      ) k
-    ) k where x.ctid = k.ctid
   )
   select case when owners is null then 1 else array_position(p_requests, split_part(k.lease, '.', 1)) end, k.seq, k.id, k.payload, k.metadata::text, k.priority, k.attempts, k.attempts_max, k.visible_at, k.due_at, k.version,
     k.enqueued_at, k.started_at, k.lease, k.trace, k.error

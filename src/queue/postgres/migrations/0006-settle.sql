@@ -14,19 +14,29 @@ declare
   q {{schema}}.queues;
   t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
   done integer[];
+  seqs bigint[];
   versions bigint[];
   spent integer[];
-  pairs text[];
+  pairs jsonb[];
+  values text[];
+  leases text[];
+  unique_ids text[];
+  unique_seqs bigint[];
+  first_seq bigint;
+  last_seq bigint;
   alike boolean;
+  has_pairs boolean;
 begin
   select * into q from {{schema}}.queues where name = p_queue;
 
+  -- What every completion needs. What few need comes below, each by itself: a statement is made ready anew for every call,
+  -- and each of its parts has its price then.
   with held as materialized (
     select x.place, x.result, m.ctid
     from (
         select * from unnest(p_seqs, p_leases, p_ids, p_results) with ordinality as x(seq, lease, id, result, place) order by seq
       ) x cross join lateral (
-        select m.ctid, m.attempts, m.attempts_max from {{schema}}.messages m
+        select m.ctid from {{schema}}.messages m
         where m.seq = x.seq and m.state = 2 and m.lease || '' = x.lease and m.id = x.id and m.queue_no = q.no
           and (m.attempts < m.attempts_max or m.due_at > t)
         for update skip locked
@@ -41,46 +51,46 @@ begin
     select seq, priority, visible_at, enqueued_at, started_at, t, t + q.completed_ms, version + 1, lease_ms,
       queue_no, attempts, attempts_max, 3, 1, unique_while_live, id, lease, value, payload, metadata, trace, worker, result
     from gone where q.completed_ms > 0
-  ), token as (
-    insert into {{schema}}.departed (seq, ended_at, version, minute, state, lease_end, lease)
-    select seq, t, version + 1, (t / 60000) % 4, 3, 1, lease from gone where q.completed_ms = 0
-  ), freed as (
-    delete from {{schema}}.ids i using (
-      select k.ctid from gone g cross join lateral (
-        select k.ctid from {{schema}}.ids k where k.queue_no = g.queue_no and k.id = g.id and k.seq = g.seq limit 1
-      ) k where q.completed_ms = 0 or g.unique_while_live
-    ) k where i.ctid = k.ctid
-  ), changed as (
-    insert into {{schema}}.value_changes (queue_no, value) select distinct q.no, g.value from gone g where g.value is not null
-  ), event as (
-    insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
-    select q.no, 2, 3, t, b.first_seq, b.last_seq, case when not b.alike then b.seqs end,
-      case when b.alike then b.versions[:1] else b.versions end, case when b.alike then b.attempts[:1] else b.attempts end
-    from (
-      select min(g.seq) as first_seq, max(g.seq) as last_seq, array_agg(g.seq) as seqs, array_agg(g.version + 1) as versions,
-        array_agg(g.attempts) as attempts, max(g.seq) - min(g.seq) + 1 = count(*) and min(g.version) = max(g.version) and min(g.attempts) = max(g.attempts) as alike
-      from gone g where q.history <> 'off'
-      group by case when q.history = 'message' then g.seq end
-    ) b
-  ), counted as (
-    insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
-    select q.no, '', 0, 0, -count(*) from gone having count(*) > 0
-  ), pairs_counted as (
-    insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running)
-    select q.no, {{schema}}.pair_of(e.key, e.value), 0, 0, -count(*)
-    from gone g cross join lateral jsonb_each_text(g.metadata) e where g.metadata is not null
-    group by 2
   )
-  select array_agg(g.place::integer), array_agg(g.version + 1), array_agg(g.attempts), array_agg(g.metadata::text),
-    count(*) = cardinality(p_seqs) and min(g.version) = max(g.version) and min(g.attempts) = max(g.attempts) and count(g.metadata) = 0
-  into done, versions, spent, pairs, alike from gone g;
+  select array_agg(g.place::integer), array_agg(g.seq), array_agg(g.version + 1), array_agg(g.attempts), array_agg(g.metadata), array_agg(g.value),
+    array_agg(g.lease) filter (where q.completed_ms = 0), array_agg(g.id) filter (where q.completed_ms = 0 or g.unique_while_live),
+    array_agg(g.seq) filter (where q.completed_ms = 0 or g.unique_while_live), min(g.seq), max(g.seq),
+    min(g.version) = max(g.version) and min(g.attempts) = max(g.attempts), count(g.metadata) > 0
+  into done, seqs, versions, spent, pairs, values, leases, unique_ids, unique_seqs, first_seq, last_seq, alike, has_pairs
+  from gone g;
 
-  if alike then
+  if has_pairs or q.history = 'message' then
+    perform {{schema}}.record(q, t, array(
+      select row(x.seq, null, x.version, x.attempts, 2, 3, x.metadata, x.value, null)::{{schema}}.moved
+      from unnest(seqs, versions, spent, pairs, values) as x(seq, version, attempts, metadata, value)));
+  elsif done is not null then
+    if q.history = 'batch' then
+      insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
+      values (q.no, 2, 3, t, first_seq, last_seq,
+        case when not alike or last_seq - first_seq + 1 > cardinality(seqs) then seqs end,
+        case when not alike or last_seq - first_seq + 1 > cardinality(seqs) then versions else versions[:1] end,
+        case when not alike or last_seq - first_seq + 1 > cardinality(seqs) then spent else spent[:1] end);
+    end if;
+    insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running) values (q.no, '', 0, 0, -cardinality(seqs));
+  end if;
+  if leases is not null then
+    insert into {{schema}}.departed (seq, ended_at, version, minute, state, lease_end, lease)
+    select x.seq, t, x.version, (t / 60000) % 4, 3, 1, x.lease from unnest(seqs, versions, leases) as x(seq, version, lease);
+  end if;
+  if unique_ids is not null then
+    delete from {{schema}}.ids i using (
+      select k.ctid from unnest(unique_ids, unique_seqs) as x(id, seq) cross join lateral (
+        select k.ctid from {{schema}}.ids k where k.queue_no = q.no and k.id = x.id and k.seq = x.seq limit 1
+      ) k
+    ) k where i.ctid = k.ctid;
+  end if;
+
+  if alike and not has_pairs and cardinality(done) = cardinality(p_seqs) then
     return query select 0, case when q.exclusive_key is null then 'done' else 'freed' end, 3::smallint, versions[1], spent[1], null;
     return;
   end if;
 
-  return query select x.place, case when q.exclusive_key is null then 'done' else 'freed' end, 3::smallint, x.version, x.attempts, x.metadata
+  return query select x.place, case when q.exclusive_key is null then 'done' else 'freed' end, 3::smallint, x.version, x.attempts, x.metadata::text
     from unnest(done, versions, spent, pairs) as x(place, version, attempts, metadata);
   if coalesce(cardinality(done), 0) < cardinality(p_seqs) then
     return query select * from {{schema}}.lost(q, t, p_seqs, p_leases, p_ids, done, 1::smallint);
