@@ -13,6 +13,8 @@ const outputs: Readonly<Record<string, string>> = {
   'first-notification.ts': 'the second one is duplicate, of the same notification: true',
   'order-and-campaign.ts': 'campaign: 500 taken, 500 sent\n',
   'transaction.ts': 'to ship: order-1\n',
+  'worker-process.ts': 'SIGTERM: stopping\nsent receipt-17\nstopped\n',
+  'testing.ts': 'pass 2\n',
 };
 
 describe('the examples', () => {
