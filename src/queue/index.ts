@@ -9,6 +9,7 @@ export type {
   RecurOptions,
 } from './queue.js';
 export { queueError, queueErrors } from './errors.js';
+export { createEventSink, type EventSinkOptions } from './event-sink.js';
 export type { EventListener } from './events.js';
 export type * from './message.js';
 export { queueMetrics, type QueueMetric } from './metrics.js';

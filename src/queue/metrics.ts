@@ -39,6 +39,16 @@ export const queueMetrics = {
     help: 'Events dropped because a listener was too slow.',
     labels: [],
   },
+  headgate_queue_sink_events_total: {
+    type: 'counter',
+    help: 'Events of an event sink, by outcome: delivered or dropped.',
+    labels: ['outcome'],
+  },
+  headgate_queue_sink_failures_total: {
+    type: 'counter',
+    help: 'Batches that an event sink could not deliver and sends again.',
+    labels: [],
+  },
   headgate_queue_wait_seconds: {
     type: 'histogram',
     help: 'Time from becoming visible to the dequeue.',
