@@ -60,7 +60,7 @@ export async function withClient<T>(
       throw invalidInput(
         '--url',
         undefined,
-        `the address of the server (process ${holder.pid} holds ${config.dataFolder} and gives none)`,
+        `the address of a server: process ${holder.pid} holds ${config.dataFolder} and has none, or is still starting`,
       );
     }
     if (!existsSync(config.dataFolder))

@@ -127,7 +127,7 @@ export function problemHandler(log: Log) {
         'internal-error',
         'the server failed to answer; its log has the cause under this request id',
       );
-    } else if (known.status >= 500) {
+    } else if (known.status >= 500 && known.code !== 'not-ready') {
       log.warn(
         { err: known, requestId: request.id, route: request.routeOptions?.url },
         'a request could not be served',

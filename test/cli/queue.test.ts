@@ -84,6 +84,8 @@ describe('headgate queue', () => {
     const { output } = await headgate('peek', 'shown', '--url', server.address);
     expect(output.split('\n')[0]).toMatch(/^id +state +priority +attempts +enqueued +payload$/);
     expect(output).toContain('{"n":1}');
+    const depth = await headgate('depth', 'shown', '--url', server.address);
+    expect(depth.output).toMatch(/^invisible +pending +running\n0 +1 +0\n$/);
   });
 
   it('opens the folder itself where no server runs', { timeout: 120_000 }, async () => {

@@ -1,6 +1,8 @@
 /** The HTTP API through a real socket, on a real PostgreSQL with real workers. */
 import { request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { silentLog } from '../../src/log.js';
+import { createPrometheus, createServer } from '../../src/server/index.js';
 import { startTestServer, type TestServer } from './test-server.js';
 
 let server: TestServer;
@@ -267,6 +269,41 @@ describe('bad input', () => {
       json,
     );
     expect((await server.call('GET', `/v1/accounts/${author}/home`)).body.items).toEqual([]);
+  });
+});
+
+describe('a server that is still starting', () => {
+  it('says so, and its log does not call that a failure', async () => {
+    const warnings: string[] = [];
+    const never = (): never => {
+      throw new Error('the parts do not stand yet');
+    };
+    const starting = createServer({
+      port: 0,
+      log: { ...silentLog, warn: (...given: unknown[]) => void warnings.push(JSON.stringify(given)) },
+      parts: {
+        queue: never,
+        feed: never,
+        notify: never,
+        notifyPublicUrl: () => undefined,
+        prometheus: createPrometheus({ processMetrics: false }),
+        readiness: () => ({
+          serving: false,
+          ready: false,
+          stage: 'opening the database',
+          progress: undefined,
+        }),
+        durability: () => 'not known yet',
+      },
+    });
+    await starting.start();
+    try {
+      const answer = await fetch(`${starting.address()}/v1/queues`);
+      expect([answer.status, ((await answer.json()) as { code: string }).code]).toEqual([503, 'not-ready']);
+      expect(warnings).toEqual([]);
+    } finally {
+      await starting.stop();
+    }
   });
 });
 

@@ -35,16 +35,22 @@ function showMessages({ messages, next }: { messages: Rows; next?: string }): st
   return `${table(rows)}${next === undefined ? '' : `\nmore: --after ${next}`}`;
 }
 
+/** For people: they were counted now, and whether exactly is said only where one of them is not. */
+function countsOf(rows: Rows): Rows {
+  const areExact = rows.every(({ exact }) => exact !== false);
+  return rows.map(({ asOf: _, exact, ...counts }) => (areExact ? counts : { ...counts, exact }));
+}
+
 const list: Run = async (client, flags) => {
   const answer = await client.get<{ queues: Rows }>('/v1/queues');
-  print(answer.queues, asJson(flags), (queues) => table(queues));
+  print(answer.queues, asJson(flags), (queues) => table(countsOf(queues)));
 };
 
 const depth: Run = async (client, flags, queue = '') => {
   print(
-    await client.get<object>(`/v1/queues/${path(queue)}/depth${queryOf(flags, [])}`),
+    await client.get<Rows[number]>(`/v1/queues/${path(queue)}/depth${queryOf(flags, [])}`),
     asJson(flags),
-    (answer) => table([answer]),
+    (answer) => table(countsOf([answer])),
   );
 };
 
