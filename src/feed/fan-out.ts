@@ -53,11 +53,7 @@ export async function fanOutBatch(
   input: { post: string; batch: number },
 ): Promise<void> {
   const { database, store } = context;
-  const batch = { ...input, ...batchOptions(context) };
-  const written = store.apart
-    ? await store.writeBatch(database, batch)
-    : await database.transaction((transaction) => store.writeBatch(transaction, batch));
-  report(context, written);
+  report(context, await store.writeBatch(database, { ...input, ...batchOptions(context) }));
 }
 
 function batchOptions(context: FeedContext) {

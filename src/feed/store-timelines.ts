@@ -17,7 +17,7 @@ export interface FollowerRange {
 export interface BatchWritten {
   /** Entries that were not there before. */
   readonly written: number;
-  /** Buckets (number of the reader modulo 64) of the readers who got one; undefined: any. */
+  /** Buckets (number of the reader modulo 64), those of the readers who got one among them; undefined: any. */
   readonly buckets: readonly number[] | undefined;
   /** False: the batch had been done before, or the fan-out has ended. */
   readonly live: boolean;
@@ -51,7 +51,7 @@ export interface FanOutStore {
     on: Queryable,
     input: { post: string; activeMs: number; entries: boolean; timeline: ListBounds; now: Now },
   ): Promise<BatchWritten>;
-  /** One stored range. Runs in a transaction. */
+  /** One stored range, with the end of the fan-out if it was the last. */
   writeBatch(
     on: Queryable,
     input: {

@@ -66,28 +66,15 @@ function writeOperations(schema: string): Pick<FanOutStore, 'writeAll' | 'writeB
   const all = `
     with work as (delete from ${schema}.fan_outs where post = $1 returning post, author, lane, published_at),
     entries as materialized (
-      select unnest(${schema}.write_entries(
-        work.post, work.author, 0, ${largestBigint}, ${nowSql('$4')} - $2::bigint, $3::boolean)) as reader
+      select ${schema}.write_entries(
+        work.post, work.author, 0, ${largestBigint}, ${nowSql('$4')} - $2::bigint, $3::boolean) as written
       from work)
-    select (select count(*) from entries) as written,
-      array(select distinct (reader % 64)::integer from entries limit 64) as buckets, ${nowSql('$4')} - work.published_at as ended_after, work.lane
-    from work`;
-  const lock = `select 1 from ${schema}.fan_outs where post = $1 for update`;
-  const batch = `
-    with range as (
-      delete from ${schema}.fan_out_batches where post = $1 and batch = $2 returning follower_from, follower_until),
-    work as (
-      select w.post, w.author, range.follower_from, range.follower_until
-      from range join ${schema}.fan_outs w on w.post = $1),
-    entries as materialized (
-      select unnest(${schema}.write_entries(
-        work.post, work.author, work.follower_from, work.follower_until, ${nowSql('$5')} - $3::bigint, $4::boolean))
-      from work)
-    select (select count(*) from entries) as written from range`;
-  const end = `
-    delete from ${schema}.fan_outs w where w.post = $1
-      and not exists (select 1 from ${schema}.fan_out_batches b where b.post = w.post)
-    returning ${nowSql('$2')} - w.published_at as ended_after, w.lane`;
+    select entries.written, work.lane, ${nowSql('$4')} - work.published_at as ended_after, array(
+      select (f.follower % 64)::integer from ${schema}.follows f
+      where f.followee = work.author and f.kept_until is null and entries.written > 0
+      union select (work.author % 64)::integer) as buckets
+    from work cross join entries`;
+  const batch = `select written, ended_after, lane from ${schema}.write_batch($1, $2, $3, $4, $5)`;
   type EndedRow = { ended_after: string; lane: FanOutLane };
   const notLive: BatchWritten = {
     written: 0,
@@ -117,23 +104,16 @@ function writeOperations(schema: string): Pick<FanOutStore, 'writeAll' | 'writeB
     },
 
     async writeBatch(on, { post, batch: number, activeMs, entries, now }) {
-      const { rows } = await on.query<{ written: string }>(batch, [
-        post,
-        number,
-        activeMs,
-        entries,
-        now ?? null,
-      ]);
-      if (!rows[0]) return notLive;
-      // Two last batches at once: the row is locked after the entries are written, and who comes second sees both ranges gone.
-      await on.query(lock, [post]);
-      const ended = (await on.query<EndedRow>(end, [post, now ?? null])).rows[0];
+      type BatchRow = { written: string; ended_after: string | null; lane: FanOutLane | null };
+      const values = [post, number, activeMs, entries, now ?? null];
+      const row = (await on.query<BatchRow>(batch, values)).rows[0];
+      if (!row) return notLive;
       return {
-        written: Number(rows[0].written),
+        written: Number(row.written),
         buckets: undefined,
         live: true,
-        endedAfterMs: ended && Number(ended.ended_after),
-        lane: ended?.lane,
+        endedAfterMs: row.ended_after === null ? undefined : Number(row.ended_after),
+        lane: row.lane ?? undefined,
       };
     },
   };
