@@ -2,6 +2,12 @@
  * Calls that are made at the same time go to the database together. Guarantees: each caller gets its own answer, and an
  * error of its own where one call spoils the batch; nobody waits for a row or key that somebody else holds except its own
  * caller; the first of several calls is not delayed beyond the present turn of the event loop.
+ *
+ * It is not the queue's gathering (src/gather.ts), for each of its rules is the other way round. There order is a promise:
+ * a batch is the front of one line, it leaves at once, and an error of which nobody knows what it did must not be tried
+ * again. Here calls know nothing of each other: one that may not go yet is passed over, the batch waits for the end of the
+ * turn, a single answer may be "busy", and a batch that failed has done nothing, so that each is tried alone, by another
+ * statement that waits for its row. One class for both would be two behind four switches.
  */
 import { AsyncResource } from 'node:async_hooks';
 import { isHeadgateError } from '../errors.js';

@@ -1,12 +1,13 @@
 /**
  * How long a code waits while promotions fill the pool: 1,200 slots, 60 of them the floor of codes, which come by SMS at
  * 20 a second while promotions go by push. Waiting is from the acknowledged send to the call of the provider. Providers are
- * in this process and do nothing but take their time.
+ * in this process and do nothing but take their time; in one case codes go through the SMPP adapter to an SMSC on loopback.
  */
 import type { AttemptOutcome, Provider } from '../../../src/notify/index.js';
 import type { Experiment, ExperimentContext, Figure, Report } from '../../experiment.js';
 import { percentile } from '../../statistics.js';
 import { openEngine, until, withLabServer, type LabServer } from './engine.js';
+import { sleep, smsInProcess, smsOverSmpp } from './isolation-sms.js';
 
 const slots = 1_200;
 const codesPerSecond = 20;
@@ -20,23 +21,13 @@ interface Case {
   readonly promotions: number;
   readonly pushTimeoutMs: number;
   readonly smsMs: number;
+  /** Codes go over a socket. Default: they do not. */
+  readonly overSmpp?: boolean;
   readonly floors: boolean;
   readonly seconds: number;
   /** Whether the promise is made here; else it stands beside it to show why. */
   readonly isPromised: boolean;
 }
-
-const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    if (signal.aborted) end();
-    else signal.addEventListener('abort', end, { once: true });
-  });
 
 const answersIn =
   (ms: number) =>
@@ -85,7 +76,16 @@ function casesOf(quick: boolean): readonly (readonly Case[])[] {
       { ...dead, name: 'push never answers', floors: true, isPromised: true },
       { ...healthy, name: 'SMS 2.5 s a call', smsMs: 2_500, isPromised: true },
     ],
-    [{ ...healthy, name: 'SMS 3.5 s a call', smsMs: 3_500, isPromised: true }],
+    [
+      { ...healthy, name: 'SMS 3.5 s a call', smsMs: 3_500, isPromised: true },
+      {
+        ...dead,
+        name: 'push never answers, codes over SMPP',
+        floors: true,
+        overSmpp: true,
+        isPromised: true,
+      },
+    ],
     [
       { ...dead, name: 'push never answers, no floor', floors: false, isPromised: false },
       {
@@ -124,7 +124,7 @@ interface Result {
 
 async function runCase(lab: LabServer, one: Case, index: number): Promise<Result> {
   const { database } = await lab.open({ poolMax: 10 });
-  const calledAtMs = new Map<string, number>();
+  const sms = await (one.overSmpp === true ? smsOverSmpp : smsInProcess)(one.smsMs);
   let promotionsCalled = 0;
   const push: Provider = {
     name: 'push',
@@ -136,17 +136,7 @@ async function runCase(lab: LabServer, one: Case, index: number): Promise<Result
       return one.push(signal);
     },
   };
-  const sms: Provider = {
-    name: 'sms',
-    channel: 'sms',
-    timeoutMs: 15_000,
-    async attempt({ reference }, { signal }) {
-      if (!calledAtMs.has(reference)) calledAtMs.set(reference, performance.now());
-      await sleep(one.smsMs, signal);
-      return { kind: 'sent' };
-    },
-  };
-  const engine = await openEngine({ database, suffix: `case_${index}`, providers: [push, sms] });
+  const engine = await openEngine({ database, suffix: `case_${index}`, providers: [push, sms.provider] });
   const to = [{ channel: 'push', address: 'token', details: { platform: 'fcm' } }] as const;
   for (let from = 0; from < one.promotions; from += 500) {
     const count = Math.min(500, one.promotions - from);
@@ -168,30 +158,34 @@ async function runCase(lab: LabServer, one: Case, index: number): Promise<Result
   for (let code = 0; code < codes; code += 1) {
     const dueMs = beginsAtMs + (code / codesPerSecond) * 1_000 - performance.now();
     if (dueMs > 0) await new Promise((resolve) => setTimeout(resolve, dueMs));
+    const number = String(100_000 + code);
     const request = {
       user: `u${code}`,
       key: 'login',
-      data: { code: '123456' },
+      data: { code: number },
       to: [{ channel: 'sms', address: '+41791234567' } as const],
     };
     sends.push(
       engine.notify
         .send('otp', request)
-        .then(({ deliveries }) => void acknowledged.set(deliveries[0]!.id, performance.now())),
+        .then(() => void acknowledged.set(`Your code is ${number}`, performance.now())),
     );
   }
   await Promise.all(sends);
   const calledWhileCodesCame = promotionsCalled;
   await until('every code is called or has expired', 60_000, async () => {
     const { waiting, expired } = await engine.notify.ledger({ kind: 'otp' });
-    return calledAtMs.size + expired >= codes || waiting === 0;
+    return sms.called() + expired >= codes || waiting === 0;
   });
   const { expired } = await engine.notify.ledger({ kind: 'otp' });
   // What never was called has waited until now; a call that began before its acknowledgement came has not waited.
   const nowMs = performance.now();
-  const waitsMs = [...acknowledged].map(([id, atMs]) => Math.max(0, (calledAtMs.get(id) ?? nowMs) - atMs));
+  const waitsMs = [...acknowledged].map(([text, atMs]) =>
+    Math.max(0, (sms.calledAtMs(text) ?? nowMs) - atMs),
+  );
   await worker.stop({ deadlineMs: 0 });
   await engine.stop();
+  await sms.stop();
   return { one, waitsMs, codes, expired, promotionsCalled: calledWhileCodesCame };
 }
 
