@@ -82,4 +82,45 @@ describe.each(testDatabases().slice(0, 2))('N30: quiet hours on $name', (testDat
     await until(() => providers[0].calls('one@example.test').length === 1);
     await worker.stop();
   });
+
+  it('hold what was accepted by day and comes to its turn at night, and its history says why', async () => {
+    clock.set(Date.parse('2026-11-20T12:00:00Z'));
+    const address = 'turn@example.test';
+    const to = [{ channel: 'email', address } as const];
+    const { deliveries, id: notification } = await world.notify.send('order', {
+      user: 'turn',
+      key: 'k',
+      data: { number: 1 },
+      to,
+    });
+    const { id } = deliveries[0]!;
+    const { expiresAt } = (await world.notify.delivery(id))!;
+    const quietHours = { from: '12:00', until: '14:00' };
+    await world.notify.people.put('turn', { timeZone: 'UTC', quietHours });
+    clock.advance(60_000);
+    const worker = world.notify.worker({ slots: 2, floors: false });
+    await worker.start();
+    await until(async () => (await world.notify.delivery(id))!.runAfter > clock.now());
+    const end = Date.parse('2026-11-20T14:00:00Z');
+    expect(await world.notify.delivery(id)).toMatchObject({
+      state: 'waiting',
+      attempts: 0,
+      runAfter: end,
+      // By as much as it was held.
+      expiresAt: expiresAt + end - clock.now(),
+    });
+    expect(providers[0].calls(address)).toHaveLength(0);
+    clock.set(end);
+    await until(() => providers[0].calls(address).length === 1);
+    await until(async () => (await world.notify.delivery(id))!.state === 'sent');
+    await worker.stop();
+    const history = (await world.notify.get(notification))!.deliveries[0]!.history;
+    expect(history.map(({ event, detail }) => [event, detail])).toEqual([
+      ['accepted', undefined],
+      ['sending', undefined],
+      ['held', 'quiet hours'],
+      ['sending', undefined],
+      ['sent', undefined],
+    ]);
+  });
 });

@@ -110,6 +110,32 @@ describe.skipIf(server === undefined)('on the wire', () => {
     await counterpart.stop();
   });
 
+  it('N12: while an SMTP server closes before its greeting the slot is free, and afterwards the mail is sent once', async () => {
+    const counterpart = await startSmtpCounterpart();
+    counterpart.script([1, 2, 3].map(() => ({ at: 'greeting', does: 'close' })));
+    const provider = createSmtpProvider({
+      host: '127.0.0.1',
+      port: counterpart.port,
+      requireTls: false,
+      from: 'a@example.test',
+    });
+    const other = scriptedProvider('sms');
+    const world = await openWorld({ database, providers: [provider, other], kinds: quickKinds });
+    const worker = world.notify.worker({ slots: 1, floors: false });
+    await worker.start();
+    const order = { user: 'u', data: { number: 1 } };
+    const mail = await world.notify.send('order', { ...order, key: 'mail', to: [email] });
+    await until(() => counterpart.connections().total > 0);
+    const text = await world.notify.send('order', { ...order, key: 'text', to: [sms] });
+    await untilEnded(world.notify, [mail.deliveries[0]!.id, text.deliveries[0]!.id]);
+    expect(await world.notify.delivery(mail.deliveries[0]!.id)).toMatchObject({ state: 'sent', attempts: 1 });
+    expect([counterpart.messages.length, counterpart.connections().total]).toEqual([1, 4]);
+    expect(other.calls).toHaveLength(1);
+    await worker.stop();
+    await world.stop();
+    await counterpart.stop();
+  });
+
   it('N45: a template that prints the time is frozen: the same bytes under the same key', async () => {
     const counterpart = await startResendCounterpart({ faults: faultList([{ kind: 'cut', accepts: true }]) });
     let printed = 0;
