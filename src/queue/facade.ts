@@ -235,13 +235,9 @@ export class StoreQueue implements Queue {
     queueName: string,
     options: ListOptions,
   ): Promise<{ messages: Message[]; next: string | undefined }> {
-    const { state, where = {}, after, limit = 100 } = options;
     return this.store.list({
       queue: parse.parseQueueName(queueName),
-      state: parse.parseState(state),
-      where: parse.parseMetadata('where', where),
-      after: after === undefined ? undefined : parse.parseCursor(after),
-      limit: parse.parseCount('limit', limit, 1_000),
+      ...parse.parseListOptions(options),
       now: this.#clock.storeNow(),
     });
   }

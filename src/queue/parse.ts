@@ -13,7 +13,7 @@ import {
   type Metadata,
   type NewMessage,
 } from './message.js';
-import type { DequeueOptions } from './queue.js';
+import type { DequeueOptions, ListOptions } from './queue.js';
 import type { DequeueRequest, MessageChange, MessageToStore, QueueConfiguration } from './store.js';
 
 /** A hundred years: longer delays and leases are a mistake in the unit. */
@@ -234,6 +234,28 @@ export function parseState(value: unknown): MessageState {
 
 export const parseWorker = (value: unknown): string => parseText('worker', value, 1, 200);
 export const parseCursor = (value: unknown): string => parseText('after', value, 1, 1_024);
+
+export function parseListOptions({
+  state,
+  where = {},
+  after,
+  limit = 100,
+  newestFirst = false,
+}: ListOptions) {
+  const name = parseState(state);
+  if (typeof newestFirst !== 'boolean') throw invalidInput('newestFirst', newestFirst, 'true or false');
+  if (newestFirst && allowedMoves[name].includes('canceled')) {
+    const expected = 'an ended state beside it: live messages come in the order in which they go on';
+    throw invalidInput('newestFirst', newestFirst, expected);
+  }
+  return {
+    state: name,
+    where: parseMetadata('where', where),
+    after: after === undefined ? undefined : parseCursor(after),
+    limit: parseCount('limit', limit, 1_000),
+    newestFirst,
+  };
+}
 
 export const parseRecurringName = (value: unknown): string => parseText('name', value, 1, 200);
 

@@ -75,6 +75,8 @@ export interface ListOptions {
   readonly after?: string | undefined;
   /** Default 100, at most 1,000. */
   readonly limit?: number;
+  /** Of ended messages: those that were enqueued last come first. Refused for live states. Default false. */
+  readonly newestFirst?: boolean;
 }
 
 export interface CompleteLease extends LeaseRef {

@@ -127,6 +127,29 @@ export function operateTests(harness: () => QueueHarness): void {
     expect((await queue.list('q', { state: 'errored' })).messages).toEqual([]);
   });
 
+  test('list pages through ended messages from the newest on, also while more end', async () => {
+    const { queue, enqueue, take } = bind(harness());
+    await enqueue(idsOf(30), { metadata: { k: 'v' } });
+    await queue.complete('q', await take({ count: 20 }));
+    const page = (after?: string, where = {}) =>
+      queue.list('q', { state: 'completed', where, limit: 7, after, newestFirst: true });
+    const idsIn = ({ messages }: { messages: readonly { readonly id: string }[] }) =>
+      messages.map(({ id }) => id);
+    const newest = idsOf(20).toReversed();
+    const first = await page();
+    expect(idsIn(first)).toEqual(newest.slice(0, 7));
+    await queue.complete('q', await take({ count: 5 }));
+    const second = await page(first.next);
+    expect(idsIn(second)).toEqual(newest.slice(7, 14));
+    const third = await page(second.next);
+    expect(idsIn(third)).toEqual(newest.slice(14));
+    expect(third.next).toBeUndefined();
+    expect(idsIn(await page(undefined, { k: 'v' }))).toEqual(idsOf(25).toReversed().slice(0, 7));
+    expect(idsIn(await page(undefined, { k: 'w' }))).toEqual([]);
+    const live = queue.list('q', { state: 'pending', newestFirst: true });
+    await expect(live).rejects.toMatchObject({ code: 'invalid-input', field: 'newestFirst' });
+  });
+
   test('input that is no such thing is refused by name', async () => {
     const { queue } = bind(harness());
     const name = (field: string) => ({ code: 'invalid-input', field });

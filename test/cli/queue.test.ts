@@ -88,6 +88,21 @@ describe('headgate queue', () => {
     expect(depth.output).toMatch(/^invisible +pending +running\n0 +1 +0\n$/);
   });
 
+  it('shows what has ended from the newest on', { timeout: 120_000 }, async () => {
+    for (const id of ['first', 'second']) {
+      await json('enqueue', 'ended', '--payload', '1', '--id', id);
+      await json('cancel', 'ended', id);
+    }
+    const idsOf = (page: { messages: { id: string }[] }) => page.messages.map(({ id }) => id);
+    expect(idsOf(await json('peek', 'ended', '--state', 'canceled'))).toEqual(['first', 'second']);
+    const newest = await json('peek', 'ended', '--state', 'canceled', '--newest-first', '--limit', '1');
+    expect(idsOf(newest)).toEqual(['second']);
+    const rest = await json('peek', 'ended', '--state', 'canceled', '--newest-first', '--after', newest.next);
+    expect(idsOf(rest)).toEqual(['first']);
+    const refused = await headgate('peek', 'ended', '--newest-first', '--url', server.address);
+    expect([refused.code, refused.output]).toEqual([2, expect.stringContaining('newestFirst: expected')]);
+  });
+
   it('opens the folder itself where no server runs', { timeout: 120_000 }, async () => {
     expect((await headgate('enqueue', 'alone', '--payload', '1', '--id', 'x', '--data', folder)).code).toBe(
       0,

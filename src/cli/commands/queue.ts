@@ -55,7 +55,7 @@ const depth: Run = async (client, flags, queue = '') => {
 };
 
 const peek: Run = async (client, flags, queue = '') => {
-  const query = queryOf(flags, ['state', 'limit', 'after']);
+  const query = queryOf(flags, ['state', 'limit', 'after', 'newestFirst']);
   print(
     await client.get<{ messages: Rows; next?: string }>(`/v1/queues/${path(queue)}/messages${query}`),
     asJson(flags),
@@ -174,7 +174,8 @@ export function addQueue(program: Command, environment: Environment): void {
     .option(...where)
     .option('--state <state>', 'pending, invisible, running, completed, canceled or errored', 'pending')
     .option('--limit <number>', '1 to 100', number('--limit'), 20)
-    .option('--after <cursor>', 'go on from here');
+    .option('--after <cursor>', 'go on from here')
+    .option('--newest-first', 'of ended messages, those enqueued last first');
   add('get <queue> <id>', 'one message', get).addHelpText(
     'after',
     `\nAn id that begins with a dash stands behind two of them:\n  headgate queue get mail --json -- -7`,

@@ -17,6 +17,10 @@ type QueueRoute = Extract<Route, { page: 'queue' }>;
 const depthEveryMs = 2_000;
 const messagesPerPage = 50;
 
+/** What has ended is looked at from its end; what lives, in the order in which it goes on. */
+const newestFirst = (state: MessageState): 'true' | undefined =>
+  state === 'completed' || state === 'canceled' || state === 'errored' ? 'true' : undefined;
+
 export function QueuePage(route: QueueRoute) {
   const { queue, state, where, after } = route;
   const detail = useResource<QueueDetail>(queue, (signal) => call(apiPath('queues', queue), { signal }));
@@ -25,7 +29,13 @@ export function QueuePage(route: QueueRoute) {
   );
   const messages = useResource<MessagePage>(JSON.stringify([queue, state, where, after]), (signal) =>
     call(apiPath('queues', queue, 'messages'), {
-      query: { state, limit: String(messagesPerPage), after, ...whereQuery(where) },
+      query: {
+        state,
+        limit: String(messagesPerPage),
+        after,
+        newestFirst: newestFirst(state),
+        ...whereQuery(where),
+      },
       signal,
     }),
   );

@@ -107,10 +107,13 @@ class MemoryQueueStore implements QueueStore {
     return message && toMessage(queue, message);
   }
 
-  async list({ queue, state, where, after, limit }: Request<'list'>) {
+  async list({ queue, state, where, after, limit, newestFirst = false }: Request<'list'>) {
     const table = this.#tables.get(queue);
-    const all = table ? inState(table, state) : [];
-    const from = after === undefined ? 0 : all.findIndex((message) => isPast(message, after));
+    const inOrder = table ? inState(table, state) : [];
+    const all = newestFirst ? inOrder.toReversed() : inOrder;
+    const isLater = (message: StoredMessage, cursor: string) =>
+      newestFirst ? !isPast(message, cursor) && cursorOf(message) !== cursor : isPast(message, cursor);
+    const from = after === undefined ? 0 : all.findIndex((message) => isLater(message, after));
     const matching = from < 0 ? [] : all.slice(from).filter(({ metadata }) => matches(metadata, where));
     const page = matching.slice(0, limit);
     const last = matching.length > limit ? page.at(-1) : undefined;

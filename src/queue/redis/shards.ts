@@ -148,6 +148,7 @@ export async function listOfShards(
   places: readonly Place[],
   request: Request<'list'>,
 ): Promise<{ messages: Message[]; next: string | undefined }> {
+  const direction = request.newestFirst === true ? -1 : 1;
   const cursors = request.after === undefined ? places.map(() => '') : request.after.split('~');
   const readings = await Promise.all(
     places.map(async (place, shard): Promise<Reading> => {
@@ -160,7 +161,7 @@ export async function listOfShards(
   while (messages.length < request.limit) {
     const best = readings
       .filter(({ next }) => next !== undefined)
-      .sort((a, b) => Number(a.next!.cursor[0]) - Number(b.next!.cursor[0]))
+      .sort((a, b) => direction * (Number(a.next!.cursor[0]) - Number(b.next!.cursor[0])))
       .at(0);
     if (!best?.next) return { messages, next: undefined };
     messages.push(best.next.message);

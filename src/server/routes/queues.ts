@@ -139,6 +139,9 @@ export const queueRoutes: RegisterRoutes = async (app, { parts }) => {
             state: Type.Optional(state),
             limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
             after: Type.Optional(Type.String()),
+            newestFirst: Type.Optional(
+              Type.Boolean({ description: 'Of ended messages: those that were enqueued last come first.' }),
+            ),
           },
           { additionalProperties: true, description: 'And where.KEY=VALUE, once for each pair.' },
         ),
@@ -149,12 +152,13 @@ export const queueRoutes: RegisterRoutes = async (app, { parts }) => {
       },
     },
     async ({ params: { queue }, query }) => {
-      const where = whereOf(query, ['state', 'limit', 'after']);
+      const where = whereOf(query, ['state', 'limit', 'after', 'newestFirst']);
       return parts.queue().list(queue, {
         state: query.state ?? 'pending',
         where,
         limit: query.limit ?? limitDefault,
         after: query.after,
+        newestFirst: query.newestFirst ?? false,
       });
     },
   );

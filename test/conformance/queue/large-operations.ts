@@ -292,6 +292,25 @@ const lists = states.flatMap((state): Operation[] => {
   ];
 });
 
+const newestLists = (['completed', 'canceled', 'errored'] as const).flatMap((state): Operation[] => {
+  const page = { ...rest, state, where: {}, limit: 50, newestFirst: true };
+  return [
+    [
+      `list of ${state} from the newest on`,
+      hundred,
+      async (store) => () => store.list({ ...page, after: undefined }),
+    ],
+    [
+      `list of ${state} from the newest on, the page after`,
+      hundred,
+      async (store) => {
+        const { next: after } = await store.list({ ...page, limit: 1_000, after: undefined });
+        return () => store.list({ ...page, after });
+      },
+    ],
+  ];
+});
+
 const reads: Operation[] = [
   [
     'get of a live message',
@@ -365,6 +384,7 @@ export const operations: readonly Operation[] = [
   ...settlings,
   ...operates,
   ...lists,
+  ...newestLists,
   ...reads,
   ...housekeeping,
 ];

@@ -23,18 +23,25 @@ local function waitingSuffix(c, args, from)
   return rarest(c, args, from)
 end
 
--- list. keys: queue. args: now, events, state, limit, cursor (score and 8 bytes of number; empty at the start), pairs.
+-- list. keys: queue. args: now, events, state (an ended one behind a dash: the newest first), limit, cursor (score and 8 bytes of number; empty at the start), pairs.
 -- answer: the cursor behind what was walked (nothing at the end), then record key, body and state record of each.
 local function list(keys, args)
   local c = open(keys[2], args)
-  local state, limit, answer = args[3], tonumber(args[4]), { false }
+  local newest = sub(args[3], 1, 1) == '-'
+  local state, limit, answer = newest and sub(args[3], 2) or args[3], tonumber(args[4]), { false }
   local key = c.base .. (TERMINAL_KEY[state] or ':' .. state)
   local rank, score, high, low = 0, tonumber(args[5]), 0, 0
   if score then
     high, low = unpackFields('>I4I4', args[6])
-    rank = call('ZCOUNT', key, '-inf', '(' .. args[5])
+    rank = newest and call('ZCOUNT', key, args[5], '+inf') or call('ZCOUNT', key, '-inf', '(' .. args[5])
   end
-  local members = call('ZRANGE', key, rank, rank + WALK - 1, 'WITHSCORES')
+  local members
+  if newest then
+    -- The score of an ended message is its number: no two are equal, and the rank says all.
+    members, score = call('ZRANGE', key, rank, rank + WALK - 1, 'REV', 'WITHSCORES'), nil
+  else
+    members = call('ZRANGE', key, rank, rank + WALK - 1, 'WITHSCORES')
+  end
   local found, records = {}, {}
   for k = 1, #members, 2 do
     if members[k] ~= STAKE and (not score or isPast(members[k], tonumber(members[k + 1]), score, high, low)) then

@@ -31,13 +31,19 @@ export type ListCursor = readonly [score: string, number: Buffer];
 export async function* listed(
   context: Context,
   place: Place,
-  { state, where, now }: Pick<Request<'list'>, 'state' | 'where' | 'now'>,
+  {
+    state,
+    where,
+    newestFirst = false,
+    now,
+  }: Pick<Request<'list'>, 'state' | 'where' | 'newestFirst' | 'now'>,
   limit: number,
   after: ListCursor | undefined,
 ): AsyncGenerator<ListedMessage> {
   let cursor: ListCursor = after ?? ['', Buffer.alloc(0)];
   for (let left = limit; left > 0; ) {
-    const args = [letterOfState(state), left, ...cursor, ...Object.entries(where).flat()];
+    const letter = `${newestFirst ? '-' : ''}${letterOfState(state)}`;
+    const args = [letter, left, ...cursor, ...Object.entries(where).flat()];
     const { answer } = await run(context, place, 'list', now, args);
     const [next, ...parts] = answer as [Buffer | null, ...Buffer[]];
     for (let index = 0; index < parts.length; index += 3, left -= 1) {
