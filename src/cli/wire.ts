@@ -4,6 +4,7 @@
  * opened is closed when a later step fails.
  */
 import { openPglite, openPostgres, type Database } from '../database/index.js';
+import { invalidInput } from '../errors.js';
 import { createFeed, createFeedWorker, type Feed, type TimelineLists } from '../feed/index.js';
 import { createPostgresFeedStore } from '../feed/postgres/index.js';
 import { createRedisTimelines } from '../feed/redis/index.js';
@@ -72,6 +73,18 @@ interface OpenedQueue {
   survives(): Promise<string | undefined>;
 }
 
+/**
+ * Where other processes have put the queue on Redis, one that was not told so would enqueue into tables that no worker looks at.
+ * The outbox stands in the database from the first start with a Redis on.
+ */
+async function refuseQueueElsewhere(database: Database): Promise<void> {
+  const { rows } = await database.query(`select 1 from pg_namespace where nspname = 'headgate_outbox'`);
+  if (rows.length === 0) return;
+  const expected =
+    'the Redis that carries the queue of this database (it has the schema headgate_outbox; once that is empty and dropped, the database may carry the queue again)';
+  throw invalidInput('--redis-url', undefined, expected);
+}
+
 function queueOnDatabase(database: Database, { log, metrics }: WireOptions): OpenedQueue {
   const queue = createQueue({ store: createPostgresQueueStore({ database, log }), log, metrics });
   return { queue, before: [], beside: [], survives: async () => undefined };
@@ -89,10 +102,15 @@ function queueOnRedis(
   const store = createRedisQueueStore({ ...where, durability, outbox, log });
   const queue = createQueue({ store, log, metrics });
   const relay = createRelay({ database, store, log, metrics });
+  const startOutbox = async (): Promise<void> => {
+    // a Redis that is away or refused leaves no outbox behind, which would say that the queue is there
+    await store.durability();
+    await outbox.start();
+  };
   const survives = async (): Promise<string> => (await store.durability()).survives;
   return {
     queue,
-    before: [{ start: () => outbox.start(), stop: async () => {} }],
+    before: [{ start: startOutbox, stop: async () => {} }],
     beside: [relay],
     survives,
   };
@@ -109,6 +127,7 @@ export async function wire(config: StoreConfig, options: WireOptions): Promise<P
   const { database, publishAddress } = await openDatabase(config, log);
   const timelines = config.feedTimelines && timelinesOnRedis(config.feedTimelines, log);
   try {
+    if (!config.redis) await refuseQueueElsewhere(database);
     const opened = config.redis
       ? queueOnRedis(config.redis, database, { log, metrics })
       : queueOnDatabase(database, { log, metrics });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exitCodes } from '../../src/cli/exit-codes.js';
 import { describeFailure } from '../../src/cli/failure.js';
-import { SqlError } from '../../src/database/index.js';
+import { openPglite, SqlError } from '../../src/database/index.js';
 import { findFreePort } from '../../src/testing/index.js';
 import { runHeadgate } from './headgate-process.js';
 
@@ -83,6 +83,16 @@ describe('headgate', () => {
     const missing = join(folder, 'missing');
     const { code, output } = await headgate('queue', 'list', '--data', missing);
     expect(output).toContain('--data: expected a folder that Headgate has been started on');
+    expect(code).toBe(exitCodes.usage);
+  });
+
+  it('refuses a database whose queue is on Redis when it is given none', { timeout: 120_000 }, async () => {
+    const data = join(folder, 'queue-elsewhere');
+    const database = await openPglite({ folder: data });
+    await database.query('create schema headgate_outbox'); // as the first start with a Redis leaves it
+    await database.close();
+    const { code, output } = await headgate('queue', 'enqueue', 'mail', '--payload', '1', '--data', data);
+    expect(output).toContain('--redis-url: expected the Redis that carries the queue of this database');
     expect(code).toBe(exitCodes.usage);
   });
 
