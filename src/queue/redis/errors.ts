@@ -1,5 +1,6 @@
 /** Error codes of the redis store, beside those of the queue and the ground. */
 import { errorFactory, type ErrorTable } from '../../errors.js';
+import { queueError } from '../errors.js';
 
 export const redisQueueErrors = {
   'redis-full': {
@@ -23,3 +24,9 @@ export const redisQueueErrors = {
 } as const satisfies ErrorTable;
 
 export const redisQueueError = errorFactory(redisQueueErrors);
+
+export const noTransaction = () =>
+  queueError('transaction-unsupported', 'the redis store has no transactions: enqueue through an outbox', {
+    field: 'transaction',
+    expected: 'an outbox, or a postgres store',
+  });

@@ -1,6 +1,7 @@
-/** Small enqueues and completions that come at the same time share a call of the server, each answered by itself. */
+/** Small enqueues, dequeues and completions that come at the same time share a call of the server, each answered by itself. */
 import { Gather, split } from '../../gather.js';
-import type { EnqueueOutcome, LeaseOutcome } from '../store.js';
+import type { LeasedMessage } from '../message.js';
+import type { DequeueRequest, EnqueueOutcome, LeaseOutcome } from '../store.js';
 import type { Request } from './call.js';
 
 export type EnqueueCall = Pick<Request<'enqueue'>, 'queue' | 'messages' | 'now'>;
@@ -11,7 +12,7 @@ const sameMoment = (
   next: { readonly now: number | undefined },
 ) => first!.now === next.now;
 
-export function gatherEnqueues(
+function gatherEnqueues(
   enqueue: (call: EnqueueCall) => Promise<readonly EnqueueOutcome[]>,
 ): Gather<EnqueueCall, EnqueueOutcome[]> {
   return new Gather<EnqueueCall, EnqueueOutcome[]>({
@@ -25,7 +26,7 @@ export function gatherEnqueues(
   });
 }
 
-export function gatherCompletions(
+function gatherCompletions(
   complete: (call: CompleteCall) => Promise<readonly LeaseOutcome[]>,
 ): Gather<CompleteCall, LeaseOutcome[]> {
   return new Gather<CompleteCall, LeaseOutcome[]>({
@@ -38,3 +39,30 @@ export function gatherCompletions(
     fits: sameMoment,
   });
 }
+
+/** With a filter a dequeue may need several steps, so it goes alone. */
+export const isGathered = ({ where }: DequeueRequest): boolean => Object.keys(where).length === 0;
+
+/** A function is to end within a few milliseconds: each request costs it as much as a few messages do. */
+const dequeueSizeMin = 4;
+
+function gatherDequeues(
+  dequeue: (requests: readonly DequeueRequest[]) => Promise<LeasedMessage[][]>,
+): Gather<DequeueRequest, LeasedMessage[]> {
+  return new Gather<DequeueRequest, LeasedMessage[]>({
+    send: dequeue,
+    sizeOf: ({ count }) => Math.max(count, dequeueSizeMin),
+    fits: (requests, next) =>
+      sameMoment(requests, next) && requests.every(({ requestId }) => requestId !== next.requestId),
+  });
+}
+
+export const gatherCalls = (calls: {
+  readonly enqueue: Parameters<typeof gatherEnqueues>[0];
+  readonly dequeues: Parameters<typeof gatherDequeues>[0];
+  readonly complete: Parameters<typeof gatherCompletions>[0];
+}) => ({
+  enqueues: gatherEnqueues(calls.enqueue),
+  dequeues: gatherDequeues(calls.dequeues),
+  completions: gatherCompletions(calls.complete),
+});

@@ -10,7 +10,7 @@ import { packConfiguration } from './configuration.js';
 /** In this order: a file uses what those before it define. */
 const shared = ['keys', 'record', 'context', 'moves', 'enqueue', 'dequeue', 'settle'];
 /** Nobody uses what these define: each is a block of its own, because a Lua chunk has room for 200 names. */
-const separate = ['complete-and-more', 'follow-ups', 'operate', 'read', 'shards', 'keep'];
+const separate = ['dequeue-together', 'complete-and-more', 'follow-ups', 'operate', 'read', 'shards', 'keep'];
 
 export interface FunctionLibrary {
   readonly text: string;

@@ -8,7 +8,7 @@ import type { EnqueueOutcome, FollowUp, LeaseOutcome, LeaseRef, QueueConfigurati
 import type { Context, Place, Request } from './call.js';
 import { completeWithFollowUps, settleAndDequeue } from './operations/complete-and-more.js';
 import { depth, oldest } from './operations/depth.js';
-import { dequeue } from './operations/dequeue.js';
+import { dequeue, dequeueTogether } from './operations/dequeue.js';
 import { enqueue } from './operations/enqueue.js';
 import { completeAcrossSlots, type FollowUpAccess } from './operations/follow-ups.js';
 import { listPage } from './operations/list.js';
@@ -65,6 +65,16 @@ function routeDequeue(target: Target, request: Request<'dequeue'>): Promise<Leas
   return place
     ? dequeue(target.context, place, request)
     : dequeueFromShards(target.context, target.places, request);
+}
+
+async function routeDequeues(
+  target: Target,
+  requests: readonly Request<'dequeue'>[],
+): Promise<LeasedMessage[][]> {
+  const place = only(target);
+  return place && requests.length > 1
+    ? dequeueTogether(target.context, place, requests)
+    : Promise.all(requests.map((request) => routeDequeue(target, request)));
 }
 
 type Settle<Lease extends LeaseRef> = (
@@ -181,6 +191,7 @@ export {
   routeComplete as complete,
   routeDepth as depth,
   routeDequeue as dequeue,
+  routeDequeues as dequeues,
   routeEnqueue as enqueue,
   routeExtend as extend,
   routeFail as fail,

@@ -4,7 +4,6 @@
  * checked at start.
  */
 import { type Log, silentLog } from '../../log.js';
-import { queueError } from '../errors.js';
 import type { MessageEvent } from '../message.js';
 import type { LeaseOutcome, MessageToStore, QueueConfiguration, QueueStore, Recurring } from '../store.js';
 import type { Context, Place, Request } from './call.js';
@@ -12,9 +11,10 @@ import { FunctionCaller, stopped } from './caller.js';
 import { openConnection, type RedisConnection } from './connection.js';
 import { DamageLog } from './damage.js';
 import { inspectDurability, probeFlushes, type RedisDurabilityReport } from './durability.js';
+import { noTransaction } from './errors.js';
 import { Hints } from './hints.js';
 import { createKeys, type Keys } from './keys.js';
-import { type EnqueueCall, gatherCompletions, gatherEnqueues } from './gathered.js';
+import { type EnqueueCall, gatherCalls, isGathered } from './gathered.js';
 import { functionLibrary } from './library.js';
 import { configure, readConfiguration } from './operations/configure.js';
 import type { FollowUpAccess } from './operations/follow-ups.js';
@@ -55,10 +55,11 @@ class Store implements RedisQueueStore {
   /** Queues that this process has put into the set of all. */
   readonly #registered = new Set<string>();
   readonly #queuesSeen = new Set<string>();
-  readonly #gatheredEnqueue = gatherEnqueues((call) => this.#enqueueNow(call));
-  readonly #gatheredComplete = gatherCompletions(async (call) =>
-    route.complete(await this.#target(call.queue), call),
-  );
+  readonly #gathered = gatherCalls({
+    enqueue: (call) => this.#enqueueNow(call),
+    dequeues: async (calls) => route.dequeues(await this.#target(calls[0]!.queue), calls),
+    complete: async (call) => route.complete(await this.#target(call.queue), call),
+  });
   #queuesReadAtMs = Number.NEGATIVE_INFINITY;
   #opening: Promise<Open> | undefined;
   #connection: RedisConnection | undefined;
@@ -99,7 +100,7 @@ class Store implements RedisQueueStore {
       if (!this.#options.outbox) throw noTransaction();
       return this.#options.outbox.enqueue({ queue, messages, transaction, wake, now });
     }
-    return this.#gatheredEnqueue.run(queue, { queue, messages, now });
+    return this.#gathered.enqueues.run(queue, { queue, messages, now });
   }
 
   async #enqueueNow({ queue, messages, now }: EnqueueCall) {
@@ -110,7 +111,10 @@ class Store implements RedisQueueStore {
     return outcomes;
   }
 
-  dequeue = async (request: Request<'dequeue'>) => route.dequeue(await this.#target(request.queue), request);
+  async dequeue(request: Request<'dequeue'>) {
+    if (isGathered(request)) return this.#gathered.dequeues.run(request.queue, request);
+    return route.dequeue(await this.#target(request.queue), request);
+  }
 
   async extend(request: Request<'extend'>) {
     return route.extend(await this.#target(request.queue), request);
@@ -119,7 +123,7 @@ class Store implements RedisQueueStore {
   async complete({ queue, leases, transaction, now }: Request<'complete'>) {
     if (transaction !== undefined) throw noTransaction();
     if (leases.every(({ followUps = [] }) => followUps.length === 0))
-      return this.#gatheredComplete.run(queue, { queue, leases, now });
+      return this.#gathered.completions.run(queue, { queue, leases, now });
     const target = await this.#target(queue);
     const outcomes: LeaseOutcome[] = [];
     for (const lease of leases) {
@@ -339,9 +343,3 @@ class Store implements RedisQueueStore {
     return this.#connection.listener();
   }
 }
-
-const noTransaction = () =>
-  queueError('transaction-unsupported', 'the redis store has no transactions: enqueue through an outbox', {
-    field: 'transaction',
-    expected: 'an outbox, or a postgres store',
-  });

@@ -281,22 +281,27 @@ local function leaseBest(c, wanted, askedMs, token)
   return { id, body, state }
 end
 
+-- Without a filter. Nothing where the rate limit lets none through.
+local function handOut(c, count, askedMs, token)
+  local wanted = min(count, allowance(c))
+  if wanted <= 0 then return NONE end
+  if c.cfg.exclusiveKey then return leaseAll(c, bestOfValues(c, wanted), askedMs, token) end
+  return leaseBest(c, wanted, askedMs, token)
+end
+
 local function dequeueFrom(c, args)
   local _, more = sweep(c, SWEEP_MAX)
   if more and args[6] ~= '1' then return 1, {} end
   local held = replay(c, match(args[5], '^[^.]*'))
   if held then return 0, held end
   if c.cfg.dequeueBlocked then return 0, {} end
+  local askedMs, token = tonumber(args[4]), args[5]
+  if #args == 8 then return 0, handOut(c, tonumber(args[3]), askedMs, token) end
   local wanted = min(tonumber(args[3]), allowance(c))
   if wanted <= 0 then return 0, {} end
-  local askedMs, token = tonumber(args[4]), args[5]
-  if #args > 8 then
-    local keys, cursor = choose(c, wanted, args, args[7], args[8])
-    if not keys then return 2, cursor end
-    return 0, leaseAll(c, keys, askedMs, token)
-  end
-  if c.cfg.exclusiveKey then return 0, leaseAll(c, bestOfValues(c, wanted), askedMs, token) end
-  return 0, leaseBest(c, wanted, askedMs, token)
+  local keys, cursor = choose(c, wanted, args, args[7], args[8])
+  if not keys then return 2, cursor end
+  return 0, leaseAll(c, keys, askedMs, token)
 end
 
 local function dequeue(keys, args)

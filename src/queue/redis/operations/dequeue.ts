@@ -36,6 +36,29 @@ export async function dequeue(
   }
 }
 
+/** Requests without a filter, no two of one request id, in one step; an answer each. */
+export async function dequeueTogether(
+  context: Context,
+  place: Place,
+  requests: readonly DequeueRequest[],
+): Promise<LeasedMessage[][]> {
+  const each = requests.flatMap(({ count, leaseMs = '', requestId }) => [
+    Math.min(count, dequeueMax),
+    leaseMs,
+    leaseToken(requestId, place.shard),
+  ]);
+  for (let sweeps = 0; ; sweeps += 1) {
+    const args = [sweeps < sweepsMax ? '0' : '1', ...each];
+    const { again, answer } = await run(context, place, 'dequeue_together', requests[0]?.now, args);
+    if (again !== 0) continue;
+    const answers: LeasedMessage[][] = requests.map(() => []);
+    const found = answer as (number | Buffer[])[];
+    for (let index = 0; index < found.length; index += 2)
+      answers[Number(found[index]) - 1] = decodeAll(place.queue, found[index + 1] as Buffer[]);
+    return answers;
+  }
+}
+
 /** Id, body and state record of each message. */
 export function decodeAll(queue: string, parts: readonly Buffer[]): LeasedMessage[] {
   const messages: LeasedMessage[] = [];
