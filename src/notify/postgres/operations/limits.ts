@@ -5,22 +5,23 @@ import type { LimitStore } from '../../store.js';
 export function limitOperations(schema: string): LimitStore {
   const text = `
     select place, retry_after_ms from ${schema}.take_sends(
-      $1::text[], $2::text[], $3::text[], $4::integer[], $5::text[], $6::integer[], $7::bigint[], $8::boolean, $9::bigint,
-      $10::bigint)`;
+      $1::text[], $2::text[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::bigint[], $9::boolean,
+      $10::bigint, $11::bigint)`;
 
   return {
     async takeSends(
       on: Queryable,
       { sends, all, keyWaitMs, now }: Parameters<LimitStore['takeSends']>[1],
     ): Promise<Map<number, number>> {
-      const counted = sends.flatMap(({ subjects }, index) =>
-        subjects.map((subject) => ({ ...subject, of: index + 1 })),
-      );
+      const counted = sends.flatMap(({ kind, subjects }) => subjects.map((one) => ({ ...one, kind })));
+      let end = 0;
+      const ends = sends.map(({ subjects }) => (end += subjects.length));
       const { rows } = await on.query<{ place: number; retry_after_ms: string }>(text, [
         sends.map(({ user }) => user),
         sends.map(({ kind }) => kind),
         sends.map(({ key }) => key),
-        counted.map(({ of }) => of),
+        ends,
+        counted.map(({ kind }) => kind),
         counted.map(({ subject }) => subject),
         counted.map(({ count }) => count),
         counted.map(({ windowMs }) => windowMs),
