@@ -1,6 +1,6 @@
 /**
  * Fan-out: brings a post into the timelines of its author's followers. One batch or less is written at once; more are cut
- * into ranges of followers that are stored before the first batch is enqueued, so a second run of the splitter finds
+ * into ranges of followers that are stored before the first batch is written, so a second run of the splitter finds
  * them. A batch written twice changes nothing, and batches may end in any order.
  */
 import type { FeedContext } from './context.js';
@@ -24,13 +24,17 @@ export async function fanOut(context: FeedContext, post: string): Promise<void> 
     return;
   }
   const ranges = await splitFollowers(context, { author: open.author, firstEnd });
-  await database.transaction(async (transaction) => {
-    if (!(await store.storeRanges(transaction, { post, ranges }))) return;
+  const isStored = await database.transaction(async (transaction) => {
+    if (!(await store.storeRanges(transaction, { post, ranges }))) return false;
+    const [, ...others] = ranges.keys();
     await context.enqueue(
-      ranges.map((_, index) => batchMessage({ post, batch: index + 1, publishedAt })),
+      others.map((index) => batchMessage({ post, batch: index + 1, publishedAt })),
       transaction,
     );
+    return true;
   });
+  // Without a message of its own; it gets one when this is not the end of it and the fan-out runs again.
+  if (isStored) await fanOutBatch(context, { post, batch: 1 });
 }
 
 /** Page after page of the follower index: memory for one number a batch. The last range is open for those who come. */

@@ -41,11 +41,12 @@ describe.each(databases)('visibility on $name', (on) => {
     const id = await post(world, 'c');
     for (const splitter of await world.take(feedQueues.big)) await world.work(splitter);
     const batches = await world.take(feedQueues.big);
-    expect(batches.length).toBe(5);
-    for (const batch of batches.slice(0, 3)) await world.work(batch);
+    // The splitter has written the first of five.
+    expect(batches.length).toBe(4);
+    for (const batch of batches.slice(0, 2)) await world.work(batch);
     await world.feed.block({ blocker: 'r', blocked: 'c' });
     expect(await home(world)).toEqual([]);
-    for (const batch of batches.slice(3)) await world.work(batch);
+    for (const batch of batches.slice(2)) await world.work(batch);
     await world.drain();
     expect(await home(world)).toEqual([]);
     await world.feed.unblock({ blocker: 'r', blocked: 'c' });
