@@ -5,7 +5,7 @@
  */
 import { Ajv } from 'ajv';
 import formats from 'ajv-formats';
-import Fastify, { type FastifyInstance } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import type { Component } from '../lifecycle.js';
 import { silentLog, type Log } from '../log.js';
 import { invalidInput } from '../errors.js';
@@ -60,9 +60,21 @@ function useValidators(app: FastifyInstance): void {
   );
 }
 
+/** A packed body would be told to be no JSON, which leads nobody to the reason. */
+function refusePacked({ headers }: FastifyRequest): void {
+  const coding = headers['content-encoding'];
+  if (coding === undefined || coding === 'identity') return;
+  throw serverError('unsupported-media-type', 'the body must not be compressed', {
+    field: 'content-encoding',
+    value: coding,
+    expected: 'no compression of the body',
+  });
+}
+
 function guard(app: FastifyInstance, { parts, apiKeys = [] }: ServerOptions): void {
   app.addHook('onRequest', async (request) => {
     const { access } = request.routeOptions.config;
+    refusePacked(request);
     if (access !== 'open') checkOrigin(request, { loopbackOnly: apiKeys.length === 0 });
     if (!request.url.startsWith('/v1/')) return;
     if (apiKeys.length > 0 && access === undefined) checkAccess(request, apiKeys);

@@ -24,7 +24,7 @@ const tablesOfTheParts: ErrorTables = {
 
 const style = `:root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-dt { margin-top: 1rem; font-weight: 600; } dd { margin: 0; } :target { outline: 2px solid; outline-offset: 4px; }`;
+dt { margin-top: 1rem; font-weight: 600; scroll-margin-top: 2rem; } dd { margin: 0; } :target { outline: 2px solid; outline-offset: 4px; }`;
 const styleHash = createHash('sha256').update(style).digest('base64');
 const policy = `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; frame-ancestors 'none'`;
 

@@ -15,7 +15,10 @@ export const serverErrors = {
     status: 413,
     meaning: 'The body is larger than the limit of the route (1 MiB unless stated otherwise).',
   },
-  'unsupported-media-type': { status: 415, meaning: 'The body is not application/json.' },
+  'unsupported-media-type': {
+    status: 415,
+    meaning: 'The body is not application/json, or it is compressed.',
+  },
   'not-found': { status: 404, meaning: 'There is no such route.' },
   unauthorized: { status: 401, meaning: 'An API key is needed, and none or an unknown one was sent.' },
   forbidden: {

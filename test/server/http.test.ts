@@ -246,6 +246,16 @@ describe('bad input', () => {
       { method: 'POST', path: '/v1/posts', body: 'a=b', headers: { 'content-type': 'text/plain' } },
       { status: 415, code: 'unsupported-media-type', field: 'content-type' },
     ],
+    [
+      'a compressed body',
+      {
+        method: 'POST',
+        path: '/v1/posts',
+        body: 'packed',
+        headers: { ...json, 'content-encoding': 'gzip' },
+      },
+      { status: 415, code: 'unsupported-media-type', field: 'content-encoding' },
+    ],
   ];
 
   it.each(cases)('%s is refused by name', async (_name, call, expected) => {

@@ -68,7 +68,8 @@ function Summary({ home }: { readonly home: Home }) {
       ))}
       <span class="muted">
         {timeline === 'live' ? 'from a live timeline' : 'without a timeline'}, {formatCount(pulledAuthors)}{' '}
-        authors merged, {formatCount(candidates)} candidates in {rounds}{' '}
+        {pulledAuthors === 1 ? 'author' : 'authors'} merged, {formatCount(candidates)}{' '}
+        {candidates === 1 ? 'candidate' : 'candidates'} in {rounds}{' '}
         {rounds === 1 ? 'statement' : 'statements'}
       </span>
     </p>
