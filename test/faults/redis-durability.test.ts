@@ -154,9 +154,9 @@ describe.skipIf(!findRedisServer(program))('confirmed by flush (needs valkey-ser
     await Promise.all(queues.map((name) => queue.dequeue(name)));
     const stats = await client.info('commandstats');
     const waits = Number(/cmdstat_waitaof:calls=(\d+)/.exec(stats)?.[1]);
-    // Two rounds; each may begin with a call or two of its own.
+    // A few rounds of 80 calls: how many depends on how they come in.
     expect(waits).toBeGreaterThan(0);
-    expect(waits).toBeLessThanOrEqual(6);
+    expect(waits).toBeLessThanOrEqual(20);
   });
 
   test('the disks of replicas are asked as well, and a replica that falls behind acknowledges nothing', async () => {
