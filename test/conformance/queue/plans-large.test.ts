@@ -39,7 +39,6 @@ const withoutSettings = [
   'drop_partitions',
   'empty_tokens',
   'enqueue_fresh',
-  'expire_partition',
   'fold_depth',
   'maintain',
   'make_partition',
@@ -126,6 +125,19 @@ describe.each(testServers())('plans among millions on $name', ({ open, url }) =>
         .map(({ scans, ...rest }) => [rest, scans.map(({ text }) => text)]);
       expect(over).toEqual([]);
     });
+  });
+
+  test('a day whose retention has passed is expired in steps of some pages', async () => {
+    const session = await ExplainedSession.open(await url());
+    const later = Date.now() + 2 * 86_400_000;
+    const statements = await session.explain(() => session.query(`select ${schema}.maintain($1)`, [later]));
+    const steps = statements.filter(({ text }) => text.startsWith('delete from') && text.includes('.ids'));
+    report('expiry of a day', statements);
+    expect(steps.length).toBeGreaterThan(3);
+    // A hundred pages of ended messages, some tens each, and their ids twice.
+    expect(steps.filter(({ rows }) => rows > 3 * 100 * 60)).toEqual([]);
+    expect(steps.some(({ rows }) => rows > 100)).toBe(true);
+    await session.close();
   });
 
   test('each function that reads the tables keeps generic plans and is kept from scanning them', async () => {
