@@ -16,7 +16,6 @@ export class RandomFeedWorld {
   readonly #random: () => number;
   readonly #accounts: string[] = [];
   readonly #held: LeasedMessage[] = [];
-  readonly #keptAuthors = new Set<string>();
   #rewind: (() => Promise<void>) | undefined;
   readonly #blocks = new Set<string>();
 
@@ -160,9 +159,7 @@ export class RandomFeedWorld {
     const visibility = this.#random() < 0.2 ? 'followers' : 'public';
     const createdAt =
       this.#random() < 0.1 ? this.#world.clock.now() - Math.floor(this.#random() * 10 * dayMs) : undefined;
-    // What is dated back after somebody kept the author's history reaches them only past the timeline's end: not promised.
-    const dated = this.#keptAuthors.has(author) ? undefined : createdAt;
-    const { post } = await this.feed.publish({ author, text: 'text', visibility, createdAt: dated });
+    const { post } = await this.feed.publish({ author, text: 'text', visibility, createdAt });
     this.oracle.publish({ id: post.id, author, visibility, repostOf: undefined });
   }
 
@@ -191,7 +188,6 @@ export class RandomFeedWorld {
     const [follower, followee] = this.#two();
     const keepHistory = this.#random() < 0.3;
     if (follower === followee) return;
-    if (keepHistory) this.#keptAuthors.add(followee);
     await this.feed.unfollow({ follower, followee, keepHistory });
     const keptUntil = ((BigInt(this.#world.clock.now()) + 1n) << 20n) - 1n;
     this.oracle.unfollow(follower, followee, keepHistory ? keptUntil : undefined);

@@ -84,6 +84,7 @@ function verification(schema: string): Pick<OperateStore, 'verify'> {
         from ${schema}.follows f where f.follower = me.number
         union all select me.number, 9223372036854775807) f
       join ${schema}.posts p on p.author = f.author and p.deleted_at is null and p.id > me.floor and p.id <= f.until
+        and (p.visibility = 'public' or f.until = 9223372036854775807)
       where f.author <> all (${schema}.merged_authors(me.number, me.floor))
         and not exists (select 1 from ${schema}.fan_outs w where w.post = p.id)),
     entries as materialized (

@@ -120,6 +120,36 @@ describe.each(databases)('holes on $name', (on) => {
     expect([home.items.map((item) => item.id), home.sources.pulledAuthors]).toEqual([ids, 0]);
   });
 
+  test.each([
+    ['one batch', 100],
+    ['several batches', 1],
+  ])('a post dated back into a kept history is in it: %s', async (_, batchSize) => {
+    const world = await open({ batchSize });
+    const others = ['b1', 'b2', 'b3'];
+    await world.accounts('a', 'r', ...others);
+    for (const follower of ['r', ...others]) await world.feed.follow({ follower, followee: 'a' });
+    await world.open('r');
+    const [newer = '', older = ''] = await publish(world, 'a', 2);
+    await world.drain();
+    world.clock.advance(60_000);
+    await world.feed.unfollow({ follower: 'r', followee: 'a', keepHistory: true });
+    const createdAt = Number(BigInt(older) >> 20n);
+    world.clock.advance(60_000);
+    await world.queue.store.housekeep({ now: world.clock.now() });
+    // The backfill of the kept history has run.
+    await world.drain();
+    const dated = await world.feed.publish({ author: 'a', text: 'of then', createdAt });
+    await world.feed.publish({ author: 'a', text: 'of then', createdAt, visibility: 'followers' });
+    await publish(world, 'a', 1);
+    await world.drain();
+    expect(await homeIds(world, 'r')).toEqual([newer, ...[dated.post.id, older].toSorted().toReversed()]);
+    expect((await world.feed.home({ reader: 'r' })).sources).toMatchObject({
+      timeline: 'live',
+      pulledAuthors: 0,
+    });
+    expect(await world.feed.verify('r')).toMatchObject({ missing: [], superfluous: [] });
+  });
+
   test('F03 posts of a pulled author older than the timeline wait for those of pushed ones', async () => {
     const world = await open({ timeline: { entriesMax: 48, slack: 0 } });
     await world.accounts('r', 'a', 'p');

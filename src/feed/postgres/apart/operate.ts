@@ -46,6 +46,7 @@ function verification({ schema, lists }: Apart): Pick<OperateStore, 'verify'> {
         from ${schema}.follows f where f.follower = me.number
         union all select me.number, ${largestBigint}) f
       join ${schema}.posts p on p.author = f.author and p.deleted_at is null and p.id > me.floor and p.id <= f.until
+        and (p.visibility = 'public' or f.until = 9223372036854775807)
       where f.author <> all (${schema}.merged_authors(me.number, me.floor))
         and not exists (select 1 from ${schema}.fan_outs w where w.post = p.id))
     select me.floor < ${largestBigint} as usable, (select count(*) from expected) as checked,

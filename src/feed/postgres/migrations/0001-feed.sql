@@ -70,6 +70,7 @@ create table {{schema}}.follows (
   primary key (follower, followee)
 ) with (fillfactor = 95);
 create index follows_by_followee on {{schema}}.follows (followee, follower) where kept_until is null;
+create index follows_kept on {{schema}}.follows (followee, kept_until, follower) where kept_until is not null;
 create index follows_pending on {{schema}}.follows (follower, followee) where pending;
 
 -- Which merged authors a reader with a timeline follows or is, of those numbered up to `upto`: every one, and perhaps some who are

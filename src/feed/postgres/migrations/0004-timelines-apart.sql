@@ -44,6 +44,7 @@ begin
   return query
   with work as (
     select array_agg(a.place::integer) as asked, w.author, p.deleted_at is null and p_entries as lives,
+      min(p.id) filter (where p.visibility = 'public') as oldest_public,
       coalesce(b.follower_from, 0) as from_number, coalesce(b.follower_until, 9223372036854775807) as until_number
     from unnest(p_posts, p_batches) with ordinality as a (post, batch, place)
     join {{schema}}.fan_outs w on w.post = a.post
@@ -51,12 +52,17 @@ begin
     left join {{schema}}.fan_out_batches b on b.post = a.post and b.batch = a.batch
     where a.batch is null or b.batch is not null
     group by w.author, lives, from_number, until_number)
-  select work.asked, case when lives then (
+  select work.asked, case when lives then nullif(concat_ws(',', (
       -- One text: an array of so many is dear to take apart.
       select string_agg(f.follower::text, ',') from {{schema}}.follows f
       join {{schema}}.readers r on r.account = f.follower and r.state in ('building', 'live') and r.seen_at > seen_after
       where f.followee = work.author and f.kept_until is null
-        and f.follower > work.from_number and f.follower <= work.until_number) end,
+        and f.follower > work.from_number and f.follower <= work.until_number), (
+      -- Who keeps the author's history keeps what is dated back into it.
+      select string_agg(f.follower::text, ',') from {{schema}}.follows f
+      join {{schema}}.readers r on r.account = f.follower and r.state in ('building', 'live') and r.seen_at > seen_after
+      where f.followee = work.author and f.kept_until >= work.oldest_public
+        and f.follower > work.from_number and f.follower <= work.until_number)), '') end,
     (select r.account from {{schema}}.readers r
       where lives and r.account = work.author and r.state in ('building', 'live'))
   from work;

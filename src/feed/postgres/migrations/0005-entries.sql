@@ -11,7 +11,7 @@ returns bigint
 language plpgsql as $$
 declare
   written bigint := 0;
-  own bigint;
+  more bigint;
 begin
   perform set_config('synchronous_commit', 'off', true);
   if p_followers then
@@ -37,14 +37,26 @@ begin
       on conflict do nothing;
     end;
     get diagnostics written = row_count;
+    -- Who keeps the author's history keeps what is dated back into it; a new post is in nobody's.
+    insert into {{schema}}.timeline (reader, post)
+    select f.follower, p_post
+    from {{schema}}.follows f
+    join {{schema}}.readers r on r.account = f.follower
+      and r.state in ('building', 'live') and r.seen_at > p_seen_after and r.floor < p_post
+    where f.followee = p_author and f.kept_until >= p_post and f.follower > p_from and f.follower <= p_until
+      and exists (
+        select 1 from {{schema}}.posts p where p.id = p_post and p.deleted_at is null and p.visibility = 'public')
+    on conflict do nothing;
+    get diagnostics more = row_count;
+    written := written + more;
   end if;
   -- The author's own entry again: the one of the publish may have met a timeline that was being built.
   insert into {{schema}}.timeline (reader, post)
   select r.account, p_post from {{schema}}.readers r
   where r.account = p_author and r.state in ('building', 'live') and r.floor < p_post
   on conflict do nothing;
-  get diagnostics own = row_count;
-  return written + own;
+  get diagnostics more = row_count;
+  return written + more;
 end $$;
 
 -- One range of a fan-out with its mark, and the end of the fan-out if it was the last one; no row: it was done before.
