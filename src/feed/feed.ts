@@ -141,6 +141,8 @@ export interface Feed extends Component {
   /** Gives a hint whenever the home of `reader` may show something new, at most one a second, until `signal` fires. */
   live(request: { readonly reader: AccountId; readonly signal: AbortSignal }): AsyncIterable<LiveHint>;
 
+  /** Where timelines are kept when not in the database, and whether that is away: homes are then read from the posts. */
+  timelinesApart(): { readonly store: string; readonly away: boolean } | undefined;
   /** How the graph is shaped, and the threshold that this suggests. */
   stats(): Promise<FeedStats>;
   /** Accounts with at least one follower, the most followed first. Reads the counts of all of them: for operators. */

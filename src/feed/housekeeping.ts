@@ -148,6 +148,17 @@ export function watchFanOuts(context: FeedContext, postOf: (id: string) => strin
 }
 
 /** Age of the oldest unfinished fan-out, by lane. */
+/** What timelines take; nothing is said while their servers are away. */
+export async function reportBytes({ database, store, metrics, log }: FeedContext): Promise<void> {
+  try {
+    const bytes = await store.timelineBytes(database);
+    metrics.set('headgate_feed_timeline_bytes', { store: store.apart?.name ?? store.name }, bytes);
+  } catch (error) {
+    if (!store.apart) throw error;
+    log.debug({ error }, 'the size of timelines is not known');
+  }
+}
+
 export async function reportLag({ database, store, metrics, now }: FeedContext): Promise<void> {
   for (const [lane, seconds] of Object.entries(await store.fanOutLag(database, { now: now() }))) {
     metrics.set('headgate_feed_fan_out_lag_seconds', { lane }, seconds);

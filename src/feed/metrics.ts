@@ -66,6 +66,11 @@ export const feedMetrics = {
     help: 'Entries trimmed off the ends of timelines.',
     labels: [],
   },
+  headgate_feed_timeline_bytes: {
+    type: 'gauge',
+    help: 'Bytes that timelines take, by where they are kept: the table with its index, or an estimate from 500 lists a server.',
+    labels: ['store'],
+  },
   headgate_feed_live_streams: { type: 'gauge', help: 'Open live streams of this process.', labels: [] },
 } as const satisfies MetricTable;
 

@@ -10,9 +10,14 @@ import { accountId, postId } from './validate.js';
 
 export function operateMethods(
   context: FeedContext,
-): Pick<Feed, 'stats' | 'mostFollowed' | 'verify' | 'rebuild' | 'vacuum' | 'fanOutProgress'> {
+): Pick<
+  Feed,
+  'timelinesApart' | 'stats' | 'mostFollowed' | 'verify' | 'rebuild' | 'vacuum' | 'fanOutProgress'
+> {
   const { database, store, options } = context;
   return {
+    timelinesApart: () => store.apart && { store: store.apart.name, away: !store.apart.isConnected() },
+
     async stats() {
       const stats = await store.stats(database, { now: context.now() });
       return {

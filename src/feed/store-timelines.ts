@@ -159,6 +159,8 @@ export interface HomeStore {
 }
 
 export interface OperateStore {
+  /** Bytes that the timelines take; an estimate where they are kept outside. */
+  timelineBytes(on: Queryable): Promise<number>;
   stats(on: Queryable, input: { now: Now }): Promise<Omit<FeedStats, 'threshold'>>;
   mostFollowed(
     on: Queryable,

@@ -89,6 +89,10 @@ export interface TimelineLists extends Component {
   scan(
     position: string,
   ): Promise<{ readonly readers: readonly AccountNumber[]; readonly position: string | undefined }>;
+  /** Whether all servers are connected, as far as that is known without asking. */
+  isConnected(): boolean;
+  /** Bytes that all lists take, estimated from a bounded sample. */
+  bytes(): Promise<number>;
   /** Entries of these readers' lists together. */
   count(readers: readonly AccountNumber[]): Promise<number>;
   /** All servers that take entries now, asked just now. Throws when one does not answer. */
@@ -118,6 +122,10 @@ export type ServersState =
 
 /** A store whose timelines are outside the database; its operations on them run with no transaction open. */
 export interface ApartTimelines {
+  /** Of what keeps them, such as `redis`. */
+  readonly name: string;
+  /** Whether all servers are connected, as far as that is known without asking. */
+  isConnected(): boolean;
   /** Looks who holds the timelines, and lets go what they cannot lose any more. */
   checkServers(on: Queryable, input: { now: Now }): Promise<ServersState>;
   /**

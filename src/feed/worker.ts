@@ -12,6 +12,7 @@ import { fanOut, fanOutBatch } from './fan-out.js';
 import {
   foldFollowers,
   numberMerged,
+  reportBytes,
   reportLag,
   sweepFanOuts,
   sweepModes,
@@ -161,6 +162,7 @@ class Housekeeper {
   readonly #merged = new Pace();
   readonly #trim = new Pace();
   readonly #vacuum = new Pace();
+  readonly #bytes = new Pace();
   readonly #vacuumRound = new VacuumRound();
 
   constructor(context: FeedContext, everyMs: number) {
@@ -194,6 +196,10 @@ class Housekeeper {
     if (all || this.#vacuum.isDue(context)) {
       const ended = await stepsWithin(context, vacuumMsMax, () => this.#vacuumRound.step(context));
       this.#vacuum.took(context, ended, vacuumRestMs);
+    }
+    if (all || this.#bytes.isDue(context)) {
+      await reportBytes(context);
+      this.#bytes.took(context, true);
     }
     await reportLag(context);
   }

@@ -143,6 +143,25 @@ describe.skipIf(!findRedisServer())('timelines in Redis (needs redis-server on t
     },
   );
 
+  test('what all lists take is estimated from some of them, whatever else is on the server', async () => {
+    const own = await startRedisServer();
+    const ownClient = own.connect();
+    const lists = createRedisTimelines({ url: own.url });
+    open.push(lists);
+    lists.useBuckets(1);
+    expect(await lists.bytes()).toBe(0);
+    const readers = Array.from({ length: 1_500 }, (_, number) => String(number + 1));
+    await live(lists, readers, [idOf(3), idOf(2), idOf(1)]);
+    for (let number = 0; number < 500; number += 1)
+      await ownClient.set(`other:${number}`, 'x'.repeat(10_000));
+    const each = Number(await ownClient.memory('USAGE', 'headgate-feed:{0}:7', 'SAMPLES', 0));
+    const share = (await lists.bytes()) / (1_500 * each);
+    expect(share).toBeGreaterThan(0.8);
+    expect(share).toBeLessThan(1.2);
+    ownClient.disconnect();
+    await own.stop();
+  });
+
   test('a batch of 1,000 readers is one call, and a newest post one command each', async () => {
     const { lists } = await timelines();
     const readers = Array.from({ length: 1_000 }, (_, number) => String(number + 1));

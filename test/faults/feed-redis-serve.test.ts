@@ -63,6 +63,22 @@ describe.skipIf(!findRedisServer())(
       });
     });
 
+    test('/health says where timelines are kept and that this is away, /metrics what they take', async () => {
+      const redis = await startRedisServer();
+      ends.push(() => redis.stop());
+      const address = await serve('--feed-timelines', redis.url).ready();
+      const timelines = async () => (await call(address, 'GET', '/health')).body.timelines;
+      expect(await timelines()).toEqual({ store: 'redis', away: false });
+      const metrics = async () => (await fetch(`${address}/metrics`)).text();
+      await until('the metric', async () =>
+        /^headgate_feed_timeline_bytes\{store="redis"\} \d+$/m.test(await metrics()),
+      );
+      await redis.kill();
+      await until('it is said to be away', async () => (await timelines()).away);
+      await redis.restart();
+      await until('it is back', async () => !(await timelines()).away);
+    });
+
     test.each([
       ['redis', 'where no --redis-url is given'],
       ['http://localhost', '--feed-timelines: expected a URL that begins with redis://'],

@@ -8,7 +8,10 @@ export function operateOperations(schema: string): OperateStore {
   return { ...statistics(schema), ...verification(schema), ...cleaning(schema), ...progressRows(schema) };
 }
 
-function statistics(schema: string): Pick<OperateStore, 'stats' | 'mostFollowed' | 'analyze'> {
+function statistics(
+  schema: string,
+): Pick<OperateStore, 'stats' | 'mostFollowed' | 'analyze' | 'timelineBytes'> {
+  const bytes = `select pg_total_relation_size('${schema}.timeline') as bytes`;
   const counts = `
     select (select count(*) from ${schema}.accounts where erased_at is null) as accounts,
       (select count(*) from ${schema}.follows where kept_until is null) as follows,
@@ -30,6 +33,10 @@ function statistics(schema: string): Pick<OperateStore, 'stats' | 'mostFollowed'
     select lane, count(*) as unfinished, ${nowSql('$1')} - min(published_at) as oldest
     from ${schema}.fan_outs group by lane`;
   return {
+    async timelineBytes(on) {
+      return Number((await on.query<{ bytes: string }>(bytes, [])).rows[0]?.bytes);
+    },
+
     async stats(on, { now }) {
       type CountRow = Record<
         'accounts' | 'follows' | 'posts' | 'live_timelines' | 'timeline_entries' | 'pull_authors',

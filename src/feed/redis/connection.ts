@@ -104,6 +104,12 @@ export class RedisConnection {
     this.#wasReady = true;
   }
 
+  /** A node of a Cluster that nobody has asked for yet counts as connected. */
+  isConnected(): boolean {
+    if (this.#client.status !== 'ready') return false;
+    return this.primaries().every(({ status }) => !['reconnecting', 'close', 'end'].includes(status));
+  }
+
   primaries(): Redis[] {
     return this.isCluster ? (this.#client as Cluster).nodes('master') : [this.#client as Redis];
   }

@@ -9,6 +9,7 @@ import { type Call, guarded, ScriptCaller } from './caller.js';
 import { addressOf, RedisConnection, unavailable } from './connection.js';
 import { JoinedPushes, type PushPart } from './joined-pushes.js';
 import { checkOptions, type RedisTimelinesOptions } from './options.js';
+import { sampledBytes } from './sampled-bytes.js';
 import { slotOfTag } from './slots.js';
 
 const scanCount = 500;
@@ -43,6 +44,7 @@ class RedisTimelines implements TimelineLists {
   readonly #options: RedisTimelinesOptions;
   readonly #prefix: string;
   #opening: Promise<Opened> | undefined;
+  #opened: Opened | undefined;
   #buckets: readonly Bucket[] = [];
 
   constructor(options: RedisTimelinesOptions) {
@@ -57,6 +59,7 @@ class RedisTimelines implements TimelineLists {
   async stop(): Promise<void> {
     const opened = await this.#opening;
     this.#opening = undefined;
+    this.#opened = undefined;
     opened?.connection.close();
   }
 
@@ -139,6 +142,21 @@ class RedisTimelines implements TimelineLists {
     return lengths.reduce<number>((sum, length) => sum + Math.max(0, Number(length ?? 0) - 1), 0);
   }
 
+  isConnected(): boolean {
+    return this.#opened?.connection.isConnected() ?? false;
+  }
+
+  async bytes(): Promise<number> {
+    const { connection } = await this.#open();
+    return guarded(async () => {
+      await connection.ready();
+      const ofNodes = await Promise.all(
+        [...this.#servingNodes(connection).keys()].map((node) => sampledBytes(node, this.#prefix)),
+      );
+      return ofNodes.reduce((sum, bytes) => sum + bytes, 0);
+    });
+  }
+
   async scan(position: string): Promise<{ readers: string[]; position: string | undefined }> {
     const { connection } = await this.#open();
     return guarded(async () => {
@@ -208,7 +226,8 @@ class RedisTimelines implements TimelineLists {
     this.#opening ??= (async () => {
       const connection = await RedisConnection.open(this.#options, this.#options.log ?? silentLog);
       const caller = new ScriptCaller(connection);
-      return { connection, caller, pushes: new JoinedPushes(caller) };
+      this.#opened = { connection, caller, pushes: new JoinedPushes(caller) };
+      return this.#opened;
     })();
     return this.#opening;
   }

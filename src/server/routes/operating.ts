@@ -20,11 +20,32 @@ export const operatingRoutes: RegisterRoutes = async (app, { parts, live }) => {
         summary: 'Alive, and what an acknowledged write survives here',
         response: answers(
           200,
-          Type.Object({ status: Type.Literal('ok'), version: Type.String(), durability: Type.String() }),
+          Type.Object({
+            status: Type.Literal('ok'),
+            version: Type.String(),
+            durability: Type.String(),
+            timelines: Type.Optional(
+              Type.Object(
+                { store: Type.String(), away: Type.Boolean() },
+                {
+                  description:
+                    'Timelines kept outside the database; while these are away, homes are read from the posts',
+                },
+              ),
+            ),
+          }),
         ),
       },
     },
-    async () => ({ status: 'ok' as const, version, durability: parts.durability() }),
+    async () => {
+      const timelines = parts.readiness().serving ? parts.feed().timelinesApart() : undefined;
+      return {
+        status: 'ok' as const,
+        version,
+        durability: parts.durability(),
+        ...(timelines && { timelines }),
+      };
+    },
   );
 
   const readiness = Type.Object({

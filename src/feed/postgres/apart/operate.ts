@@ -11,8 +11,13 @@ const wholeList = 100_000;
 export function operateApart(
   apart: Apart,
   inside: FeedStore,
-): Pick<OperateStore, 'stats' | 'verify' | 'vacuumStep'> {
-  return { ...statistics(apart, inside), ...verification(apart), ...cleaning(apart, inside) };
+): Pick<OperateStore, 'stats' | 'verify' | 'vacuumStep' | 'timelineBytes'> {
+  return {
+    timelineBytes: () => apart.lists.bytes(),
+    ...statistics(apart, inside),
+    ...verification(apart),
+    ...cleaning(apart, inside),
+  };
 }
 
 function statistics({ schema, lists }: Apart, inside: FeedStore): Pick<OperateStore, 'stats'> {

@@ -55,6 +55,9 @@ export function serversApart({ schema, lists }: Apart): ApartTimelines {
   }
 
   return {
+    name: lists.name,
+    isConnected: () => lists.isConnected(),
+
     async checkServers(on, { now }) {
       const asked = Number((await on.query<{ now: string }>(time, [now ?? null])).rows[0]?.now);
       let servers: readonly ListServer[];
@@ -78,7 +81,6 @@ export function serversApart({ schema, lists }: Apart): ApartTimelines {
 }
 
 function adoption(schema: string): ApartTimelines['adoptServers'] {
-  // Waits for whoever is marking something as done; what they mark is in the journal afterwards.
   // Waits for whoever is marking something as done; what they mark is in the journal afterwards.
   const replace = `
     with before as (select coalesce(max(tokens_from), 0) as tokens_from from ${schema}.timeline_servers),
