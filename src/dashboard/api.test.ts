@@ -36,6 +36,16 @@ it('a refusal keeps code, field, value and expectation of the server', async () 
   expect(await problemOfCall()).toMatchObject({ ...told, status: 422 });
 });
 
+it('a change that got no answer is told as one that may have been done', async () => {
+  vi.stubGlobal('fetch', () => Promise.reject(new TypeError('Failed to fetch')));
+  expect((await problemOfCall()).message).toContain('try again');
+  const change = await call('/v1/queues/q/pause', { method: 'POST' }).catch((error: unknown) => error);
+  expect(change).toMatchObject({
+    code: 'unreachable',
+    message: expect.stringContaining('not known whether this was done'),
+  });
+});
+
 it('an answer that is not JSON is a problem with the status, not a fault of the page', async () => {
   serverAnswers(502, '<html>Bad Gateway</html>');
   expect(await problemOfCall()).toMatchObject({ code: 'http-502', status: 502 });

@@ -55,14 +55,16 @@ export async function call<Answer>(path: string, request: ApiRequest = {}): Prom
     init.headers = { accept: 'application/json', 'content-type': 'application/json' };
     init.body = JSON.stringify(request.body);
   }
+  const isQuestion = init.method === 'GET';
   let response: Response;
   try {
     response = await fetch(path + queryText(request.query ?? {}), init);
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     throw new ApiProblem(0, 'unreachable', 'The server does not answer', {
-      detail:
-        'The connection failed. It is tried again by itself; if this stays, see whether the server still runs.',
+      detail: isQuestion
+        ? 'The connection failed. See whether the server still runs, and try again.'
+        : 'The connection failed, so it is not known whether this was done. Look again when the server answers.',
     });
   }
   const text = await response.text();
