@@ -140,7 +140,7 @@ export interface InboxEntry {
 }
 
 export interface InboxStore {
-  /** Writes the entry unless it is there. */
+  /** Writes the entry of a delivery unless it is there, or the delivery has been erased. */
   putInbox(
     on: Queryable,
     input: {

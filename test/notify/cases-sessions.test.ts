@@ -219,4 +219,28 @@ describe.skipIf(server === undefined)('several sessions', () => {
     await worker.stop();
     await world.stop();
   });
+
+  it('a digest that is being closed while its user is erased leaves nothing of the user', async () => {
+    const world = await openWorld({ database, providers: [scriptedProvider('email')], kinds: quickKinds });
+    const store = createPostgresNotifyStore({ database, schema: world.schema.replaceAll('"', '') });
+    const digest = { user: 'race', kind: 'order', key: 'null', now: undefined };
+    await store.joinDigest(database, { ...digest, id: 'd', event: 'e', data: '{}', windowMs: 1 });
+    let closed = (): void => {};
+    const isClosed = new Promise<void>((resolve) => (closed = resolve));
+    const closing = database.transaction(async (transaction) => {
+      expect(await store.closeDigest(transaction, { id: 'd', now: Date.now() + 60_000 })).toBeDefined();
+      closed();
+      const waits = 'select 1 from pg_locks where not granted';
+      await until(async () => (await transaction.query(waits)).rowCount > 0);
+      const request = { user: 'race', key: 'digest:d', data: { number: 1 }, to: [email] };
+      await world.notify.send('order', request, { transaction });
+    });
+    await isClosed;
+    const erasing = world.notify.people.erase('race');
+    await closing;
+    await erasing;
+    expect(await world.notify.deliveries({ user: 'race' })).toEqual([]);
+    expect((await world.notify.ledger()).accepted).toBe(0);
+    await world.stop();
+  });
 });

@@ -4,7 +4,7 @@
  */
 import type { AttemptOutcome, Provider } from '../provider.js';
 
-/** Writes the entry unless it is there. */
+/** Writes the entry unless it is there, or its delivery has been erased. */
 export type WriteInbox = (entry: {
   readonly id: string;
   readonly user: string;

@@ -14,9 +14,12 @@ interface InboxRow extends Record<string, unknown> {
 }
 
 export function inboxOperations(schema: string): InboxStore {
+  // The entry has the id of its delivery. Whoever erases its user meanwhile waits for the entry, and then deletes it; who
+  // was first leaves no delivery to write it for.
   const put = `
+    with delivery as materialized (select 1 from ${schema}.deliveries where id = $1 for key share)
     insert into ${schema}.inbox (id, user_id, kind, title, body, url, created_at)
-    values ($1, $2, $3, $4, $5, $6, ${nowSql('$7')}) on conflict (id) do nothing`;
+    select $1, $2, $3, $4, $5, $6, ${nowSql('$7')} from delivery on conflict (id) do nothing`;
   const list = `
     select id, kind, title, body, url, created_at, seen_at, read_at from ${schema}.inbox i
     where user_id = $1 and ($2::text is null or (created_at, id) < (

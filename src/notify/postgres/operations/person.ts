@@ -44,6 +44,8 @@ export function personOperations(schema: string): PersonStore {
     on conflict (channel, address) do update set reason = excluded.reason, at = greatest(x.at, excluded.at)`;
 
   const erase = [
+    // First: one that is being closed becomes a notification, which the statements after it have to see.
+    `delete from ${schema}.digests where user_id = $1`,
     `delete from ${schema}.history h using ${schema}.deliveries d where d.user_id = $1 and h.delivery = d.id`,
     `delete from ${schema}.provider_messages m using ${schema}.deliveries d where d.user_id = $1 and m.delivery = d.id`,
     `delete from ${schema}.receipts r using ${schema}.deliveries d where d.user_id = $1 and r.delivery = d.id`,
@@ -51,7 +53,7 @@ export function personOperations(schema: string): PersonStore {
       select channel || ' ' || case channel when 'email' then lower(address) else address end
       from ${schema}.deliveries where user_id = $1)`,
     `delete from ${schema}.notifications where user_id = $1`,
-    ...['inbox', 'digests', 'destinations', 'preferences', 'users'].map(
+    ...['inbox', 'destinations', 'preferences', 'users'].map(
       (table) => `delete from ${schema}.${table} where user_id = $1`,
     ),
   ];
