@@ -43,8 +43,8 @@ function gatherCompletions(
 /** With a filter a dequeue may need several steps, so it goes alone. */
 export const isGathered = ({ where }: DequeueRequest): boolean => Object.keys(where).length === 0;
 
-/** A function is to end within a few milliseconds: each request costs it as much as a few messages do. */
-const dequeueSizeMin = 4;
+/** A function is to end within a few milliseconds: a request costs it as much as two messages of a bulk do. */
+const dequeueSizeMin = 2;
 
 function gatherDequeues(
   dequeue: (requests: readonly DequeueRequest[]) => Promise<LeasedMessage[][]>,
