@@ -48,7 +48,8 @@ export function describeFailure(error: unknown): Failure {
         : error.code === 'folder-locked'
           ? exitCodes.folderLocked
           : exitCodes.failed;
-    return { text: `${error.message} (${error.code})`, exitCode };
+    const told = error.cause instanceof Error ? ofRedis(error.cause) : undefined;
+    return { text: `${told ?? error.message} (${error.code})`, exitCode };
   }
   if (!(error instanceof Error)) return { text: String(error), exitCode: exitCodes.failed };
   const known =

@@ -146,7 +146,7 @@ async function readApplied(from: Database | Transaction, plan: Plan): Promise<nu
       throw groundError('database-newer', text, { ids });
     }
     if (own.checksum !== row.checksum) {
-      const text = `migration ${row.number} (${row.name}) of ${plan.part} was applied to the schema ${plan.schema} in another form than this version holds`;
+      const text = `migration ${row.number} (${row.name}) of ${plan.part} was applied to the schema ${plan.schema} in another form than this version holds: run the version that applied it, or start on another schema`;
       throw groundError('migration-changed', text, { ids });
     }
   }

@@ -259,3 +259,11 @@ describe.skipIf(!findRedisServer())('the redis store and its server (needs redis
     expect(proxy.accepted).toBeGreaterThan(2);
   });
 });
+
+test('a start without an answer is refused by the name that every later call has', async () => {
+  const server = await startServer();
+  const { url } = server;
+  await server.stop();
+  const { queue } = open(url);
+  await expect(queue.start()).rejects.toMatchObject({ code: 'redis-unavailable' });
+});

@@ -5,11 +5,11 @@
  * become errors by name.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { groundError, isHeadgateError } from '../../errors.js';
+import { groundError } from '../../errors.js';
 import { appendConfirmation, type Confirmation, findUnconfirmed, type Result } from './confirmation.js';
 import type { RedisConnection } from './connection.js';
-import { redisQueueError } from './errors.js';
 import type { FunctionLibrary } from './library.js';
+import { asNamed } from './named-error.js';
 
 interface Call {
   readonly name: string;
@@ -162,24 +162,5 @@ const isMissingFunction = (error: Error): boolean => error.message.includes('Fun
 /** The server has said no before it did anything; in a pipeline with WAIT the driver does not follow such answers itself. */
 const wasNotBegun = (error: Error): boolean =>
   isMissingFunction(error) || /^(MOVED|ASK|TRYAGAIN|CLUSTERDOWN|LOADING)\b/.test(error.message);
-
-const unavailable =
-  /^(READONLY|MOVED|ASK|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|NOREPLICAS|MISCONF|BUSY|UNBLOCKED)|Connection is closed|Connection ended|max retries|timed? ?out|ECONN|EPIPE|ENOTFOUND|All nodes|Command aborted|Stream isn't writeable|redirections|Failed to refresh/i;
-
-/** The server's error by the name that callers know; anything else stays what it is. */
-function asNamed(error: unknown): Error {
-  if (!(error instanceof Error)) return new Error(String(error));
-  if (isHeadgateError(error)) return error;
-  if (/^OOM|used memory > 'maxmemory'/.test(error.message))
-    return redisQueueError('redis-full', 'Redis has reached maxmemory; nothing was stored', { cause: error });
-  if (
-    unavailable.test(`${error.message} ${(error as { code?: string }).code ?? ''}`) ||
-    error.name === 'MaxRetriesPerRequestError'
-  )
-    return redisQueueError('redis-unavailable', `Redis does not answer: ${error.message}`, { cause: error });
-  if (error.message.includes('appendonly is disabled'))
-    return redisQueueError('not-durable', 'the append-only file has been turned off', { cause: error });
-  return error;
-}
 
 export const stopped = () => groundError('stopped', 'the redis store has been stopped');

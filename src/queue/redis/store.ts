@@ -21,6 +21,7 @@ import type { FollowUpAccess } from './operations/follow-ups.js';
 import { glance, housekeep } from './operations/housekeep.js';
 import { advanceRecurring, putRecurring, readRecurring, removeRecurring } from './operations/recurring.js';
 import { parseStoredConfiguration } from './configuration.js';
+import { asNamed } from './named-error.js';
 import * as route from './routes.js';
 import { placesOf, shardOfMessage } from './shards.js';
 import { checkOptions, type RedisQueueStoreOptions } from './options.js';
@@ -255,7 +256,7 @@ class Store implements RedisQueueStore {
     if (this.#stopped) return Promise.reject(stopped());
     this.#opening ??= this.#openNow().catch((error: unknown) => {
       this.#opening = undefined;
-      throw error;
+      throw asNamed(error);
     });
     return this.#opening;
   }
