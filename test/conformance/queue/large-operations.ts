@@ -32,9 +32,6 @@ type Operation = readonly [
 const one: Bounds = { rows: 60, pages: 300 };
 /** A page of running or of future messages may have to walk the others, which stand in the same index. */
 const behindRunning: Bounds = { rows: 10_100, pages: 12_000 };
-/** A lease may be looked for among those that run, in an index of running messages alone; the slots of all workers bound them. */
-const amongRunning: Bounds = { rows: 20_000, pages: 40_000 };
-const hundredAmongRunning: Bounds = { rows: 100 * amongRunning.rows, pages: 100 * amongRunning.pages };
 const hundred: Bounds = { rows: 1_000, pages: 8_000 };
 
 let made = 0;
@@ -145,7 +142,7 @@ const dequeues: Operation[] = [
 const settlings: Operation[] = [
   [
     'complete of one',
-    amongRunning,
+    one,
     async (store) => {
       const leases = results(await held(store, 1));
       return () => store.complete({ ...rest, leases });
@@ -153,7 +150,7 @@ const settlings: Operation[] = [
   ],
   [
     'complete of a hundred',
-    hundredAmongRunning,
+    hundred,
     async (store) => {
       const leases = results(await held(store, 100));
       return () => store.complete({ ...rest, leases });
@@ -161,7 +158,7 @@ const settlings: Operation[] = [
   ],
   [
     'complete repeated',
-    amongRunning,
+    one,
     async (store) => {
       const leases = results(await held(store, 1));
       await store.complete({ ...rest, leases });
@@ -170,7 +167,7 @@ const settlings: Operation[] = [
   ],
   [
     'complete in an exclusive queue',
-    amongRunning,
+    one,
     async (store) => {
       const leases = results(await held(store, 1, { queue: 'x' }));
       return () => store.complete({ ...rest, queue: 'x', leases });
@@ -178,7 +175,7 @@ const settlings: Operation[] = [
   ],
   [
     'complete and dequeue',
-    amongRunning,
+    one,
     async (store) => {
       const complete = results(await held(store, 1));
       return () => store.settleAndDequeue!({ ...rest, complete, dequeue: request(1) });
@@ -186,7 +183,7 @@ const settlings: Operation[] = [
   ],
   [
     'extend',
-    amongRunning,
+    one,
     async (store) => {
       const leases = (await held(store, 1)).map((lease) => ({ ...lease, leaseMs: 3_700_000 }));
       return () => store.extend({ ...rest, leases });
@@ -194,7 +191,7 @@ const settlings: Operation[] = [
   ],
   [
     'fail with a retry',
-    amongRunning,
+    one,
     async (store) => {
       const leases = (await held(store, 1)).map((lease) => ({
         ...lease,
@@ -206,7 +203,7 @@ const settlings: Operation[] = [
   ],
   [
     'fail for good',
-    amongRunning,
+    one,
     async (store) => {
       const leases = (await held(store, 1)).map((lease) => ({
         ...lease,
@@ -218,7 +215,7 @@ const settlings: Operation[] = [
   ],
   [
     'release',
-    amongRunning,
+    one,
     async (store) => {
       const leases = (await held(store, 1)).map((lease) => ({ ...lease, delayMs: 0, refund: true }));
       return () => store.release({ ...rest, leases });

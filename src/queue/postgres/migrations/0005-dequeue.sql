@@ -232,7 +232,7 @@ begin
       order by p.priority, p.seq limit step_max
     ), match as (
       select m.ctid from (select * from walk order by priority, seq) w cross join lateral (
-        select m.ctid from {{schema}}.messages m where m.seq = w.seq and m.state = 1 and m.metadata @> p_where for update skip locked
+        select m.ctid from {{schema}}.messages m where m.seq = w.seq and m.state + 0 = 1 and m.metadata @> p_where for update skip locked
       ) m
       limit p_count - cardinality(tids)
     )

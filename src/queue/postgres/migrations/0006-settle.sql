@@ -1,5 +1,6 @@
 -- What the holder of leases does with them. A lease is named by the message's seq and the lease text, both of which its
--- token holds; `lease || ''` keeps the planner from looking messages up by the lease, which a whole batch shares. Each
+-- token holds; `lease || ''` keeps the planner from looking messages up by the lease, which a whole batch shares, and
+-- `state + 0` from reading the index of running messages for each, which looks small whenever few ran at the last analyze. Each
 -- function answers one row for each lease: kind is done (freed where that also frees an exclusivity value), canceled, busy
 -- or lost. One row with ord 0 stands for all of them where all completions are alike, which they mostly are.
 
@@ -37,7 +38,7 @@ begin
         select * from unnest(p_seqs, p_leases, p_ids, p_results) with ordinality as x(seq, lease, id, result, place) order by seq
       ) x cross join lateral (
         select m.ctid from {{schema}}.messages m
-        where m.seq = x.seq and m.state = 2 and m.lease || '' = x.lease and m.id = x.id and m.queue_no = q.no
+        where m.seq = x.seq and m.state + 0 = 2 and m.lease || '' = x.lease and m.id = x.id and m.queue_no = q.no
           and (m.attempts < m.attempts_max or m.due_at > t)
         for update skip locked
       ) m
@@ -179,7 +180,7 @@ begin
         select * from unnest(p_seqs, p_leases, p_ids, p_delays, p_errors, p_refunds) with ordinality as x(seq, lease, id, delay, error, refund, place) order by seq
       ) x cross join lateral (
         select m.ctid, m.attempts, m.attempts_max from {{schema}}.messages m
-        where m.seq = x.seq and m.state = 2 and m.lease || '' = x.lease and m.id = x.id and m.queue_no = q.no
+        where m.seq = x.seq and m.state + 0 = 2 and m.lease || '' = x.lease and m.id = x.id and m.queue_no = q.no
           and (m.attempts < m.attempts_max or m.due_at > t)
         for update skip locked
       ) m
@@ -237,7 +238,7 @@ begin
         select * from unnest(p_seqs, p_leases, p_ids, p_lease_ms) with ordinality as x(seq, lease, id, lease_ms, place) order by seq
       ) x cross join lateral (
         select m.ctid, m.attempts, m.attempts_max from {{schema}}.messages m
-        where m.seq = x.seq and m.state = 2 and m.lease || '' = x.lease and m.id = x.id and m.queue_no = q.no
+        where m.seq = x.seq and m.state + 0 = 2 and m.lease || '' = x.lease and m.id = x.id and m.queue_no = q.no
           and (m.attempts < m.attempts_max or m.due_at > t)
         for update skip locked
       ) m

@@ -119,7 +119,7 @@ begin
     ), match as (
       select distinct on (m.value) m.value, w.priority, w.seq
       from walk w cross join lateral (
-        select m.value from {{schema}}.messages m where m.seq = w.seq and m.state = 1 and m.metadata @> p_where limit 1
+        select m.value from {{schema}}.messages m where m.seq = w.seq and m.state + 0 = 1 and m.metadata @> p_where limit 1
       ) m
       where m.value <> all (held)
       order by m.value, w.priority, w.seq
