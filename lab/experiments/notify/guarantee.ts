@@ -8,12 +8,27 @@ import type { Ledger } from '../../../src/notify/index.js';
 import type { HttpCounterpart } from '../../../src/testing/index.js';
 import type { Experiment, ExperimentContext, Report } from '../../experiment.js';
 import { seededRandom } from '../../random.js';
-import { openEngine, until, withLabServer, type LabEngine } from './engine.js';
+import { openEngine, withLabServer, type LabEngine } from './engine.js';
 import { killInBetween, kinds, loads, startCounterpart, type Kind, type Load } from './guarantee-load.js';
 import { runNaive } from './guarantee-naive.js';
 import { Processes } from './guarantee-processes.js';
 import { reportOf, type EngineResult, type KindResult } from './guarantee-report.js';
 import { guaranteeTimings, webhookTo, type WorkerTask } from './guarantee-task.js';
+
+const standstillMsMax = 120_000;
+
+/** However long the whole takes: it throws when no delivery ends for two minutes. */
+async function untilNothingWaits(count: () => Promise<number>): Promise<void> {
+  let least = Number.POSITIVE_INFINITY;
+  for (let movedAtMs = performance.now(); ; ) {
+    const waiting = await count();
+    if (waiting === 0) return;
+    if (waiting < least) [least, movedAtMs] = [waiting, performance.now()];
+    if (performance.now() - movedAtMs > standstillMsMax)
+      throw new Error(`${waiting} deliveries wait, as many as ${standstillMsMax} ms ago`);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+  }
+}
 
 async function runEngine(
   context: ExperimentContext,
@@ -66,7 +81,7 @@ async function runEngine(
       acknowledged += load.batch;
       await sample();
     }
-    await until('nothing waits', 600_000, async () => (await sample()).waiting === 0);
+    await untilNothingWaits(async () => (await sample()).waiting);
     over.abort();
     await killing;
     const seconds = (performance.now() - startedAtMs) / 1_000;

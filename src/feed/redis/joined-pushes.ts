@@ -14,7 +14,7 @@ const entriesPerCall = 1_000;
 /** Another round is begun while fewer are on their way, so that the server has work while this process reads its answers. */
 const inFlightMax = 2_000;
 /** Insertions behind newer entries that a call makes before it lets others through. */
-const lateMax = 50;
+const lateMax = 32;
 
 /** A post for those of its readers whose timelines are in one slot. */
 export interface PushPart {
@@ -37,16 +37,26 @@ interface Waiting {
   readonly bounds: ListBounds;
   readonly pushed: PartsPushed;
   readonly settle: (error?: unknown) => void;
+  /** Bundles that hold some of it and are not answered. */
+  open: number;
+  failure: unknown;
 }
 
-/** A part in a round, and whom its entries are told. */
-export interface RoundPart extends PushPart {
-  readonly pushed: PartsPushed;
+/** A part in a call, and whom its entries are told. */
+interface RoundPart extends PushPart {
+  readonly of: Waiting;
 }
 
 interface RoundCall {
   readonly slot: number;
   readonly groups: readonly Group<RoundPart>[];
+}
+
+/** Calls that go out as one pipeline: small ones, as those of the many slots of a Cluster are, or a full one alone. */
+interface Bundle {
+  readonly calls: RoundCall[];
+  entries: number;
+  readonly pushes: Set<Waiting>;
 }
 
 /** What goes to one node. */
@@ -72,7 +82,7 @@ export class JoinedPushes {
       const settle = (error?: unknown) => (error === undefined ? resolve(pushed) : reject(error as Error));
       const lane = this.#lanes.get(node) ?? { waiting: [], inFlight: 0, isPlanned: false };
       this.#lanes.set(node, lane);
-      lane.waiting.push({ parts, bounds, pushed, settle });
+      lane.waiting.push({ parts, bounds, pushed, settle, open: 0, failure: undefined });
       this.#plan(lane);
     });
   }
@@ -83,27 +93,38 @@ export class JoinedPushes {
     lane.isPlanned = true;
     setImmediate(() => {
       lane.isPlanned = false;
-      void this.#serve(lane);
+      this.#serve(lane);
     });
   }
 
-  async #serve(lane: Lane): Promise<void> {
+  #serve(lane: Lane): void {
     const [first] = lane.waiting;
     if (first === undefined) return;
     const { bounds } = first;
     const taken = lane.waiting.filter((waiting) => isEqual(waiting.bounds, bounds));
     lane.waiting = lane.waiting.filter((waiting) => !taken.includes(waiting));
-    const entries = taken.flatMap(({ parts }) => parts).reduce((sum, { readers }) => sum + readers.length, 0);
-    lane.inFlight += entries;
+    const bundles = bundlesOf(callsOf(taken));
+    for (const { pushes } of bundles) for (const push of pushes) push.open += 1;
+    for (const push of taken) if (push.open === 0) push.settle();
+    for (const bundle of bundles) void this.#send(lane, bundle, bounds);
     this.#plan(lane);
+  }
+
+  /** A push is told as soon as all that is its own is answered, whatever else was joined with it. */
+  async #send(lane: Lane, { calls, entries, pushes }: Bundle, bounds: ListBounds): Promise<void> {
+    lane.inFlight += entries;
     let failure: unknown;
     try {
-      await this.#round(callsOf(taken), bounds);
+      await this.#round(calls, bounds);
     } catch (error) {
       failure = error;
     }
     lane.inFlight -= entries;
-    for (const { settle } of taken) settle(failure);
+    for (const push of pushes) {
+      push.failure ??= failure;
+      push.open -= 1;
+      if (push.open === 0) push.settle(push.failure);
+    }
     this.#plan(lane);
   }
 
@@ -135,11 +156,11 @@ function isEqual(one: ListBounds, other: ListBounds): boolean {
 /** The waiting pushes as calls, each for one slot. */
 function callsOf(taken: readonly Waiting[]): RoundCall[] {
   const bySlot = new Map<string, RoundPart[]>();
-  for (const { parts, pushed } of taken) {
-    for (const part of parts) {
+  for (const of of taken) {
+    for (const part of of.parts) {
       const held = bySlot.get(part.prefix);
-      if (held) held.push({ ...part, pushed });
-      else bySlot.set(part.prefix, [{ ...part, pushed }]);
+      if (held) held.push({ ...part, of });
+      else bySlot.set(part.prefix, [{ ...part, of }]);
     }
   }
   return [...bySlot.values()].flatMap((parts) =>
@@ -148,6 +169,22 @@ function callsOf(taken: readonly Waiting[]): RoundCall[] {
       groups,
     })),
   );
+}
+
+function bundlesOf(calls: readonly RoundCall[]): Bundle[] {
+  const bundles: Bundle[] = [];
+  for (const call of calls) {
+    const entries = entriesOf(call.groups, Number.POSITIVE_INFINITY);
+    let bundle = bundles.at(-1);
+    if (bundle === undefined || bundle.entries + entries > entriesPerCall) {
+      bundle = { calls: [], entries: 0, pushes: new Set() };
+      bundles.push(bundle);
+    }
+    bundle.calls.push(call);
+    bundle.entries += entries;
+    for (const { parts } of call.groups) for (const { of } of parts) bundle.pushes.add(of);
+  }
+  return bundles;
 }
 
 function scriptCall({ slot, groups }: RoundCall, entriesMax: number, slack: number): Call {
@@ -166,11 +203,11 @@ function tellParts({ groups }: RoundCall, counts: readonly number[], server: str
   const told = new Set<PartsPushed>();
   let at = 0;
   for (const { parts } of groups) {
-    for (const { pushed } of parts) {
-      pushed.written += counts[at] ?? 0;
-      pushed.late += counts[at + 1] ?? 0;
+    for (const { of } of parts) {
+      of.pushed.written += counts[at] ?? 0;
+      of.pushed.late += counts[at + 1] ?? 0;
       at += 2;
-      told.add(pushed);
+      told.add(of.pushed);
     }
   }
   for (const pushed of told) {

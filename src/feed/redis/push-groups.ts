@@ -13,7 +13,7 @@ export interface Group<Part> {
   readonly parts: readonly Part[];
 }
 
-/** Each reader is in one group. Of two pushes of the same post the first one counts where both have the reader. */
+/** Each reader is in one group, unless all are of one post. Of two pushes of the same post the first one counts where both have the reader. */
 export function groupsOf<Part extends Pushing>(pushes: readonly Part[]): Group<Part>[] {
   const [only] = pushes;
   if (only === undefined) return [];
@@ -23,6 +23,9 @@ export function groupsOf<Part extends Pushing>(pushes: readonly Part[]): Group<P
     ({ readers, post }, at) => readers === only.readers && post !== ordered[at - 1]?.post,
   );
   if (isAlike) return [{ keys: keysOf(only.readers), parts: ordered }];
+  // Nothing to join: a reader who is in two of them is found to have the post.
+  if (pushes.every(({ post }) => post === only.post))
+    return pushes.map((part) => ({ keys: keysOf(part.readers), parts: [part] }));
   const groups: { readonly readers: string[]; readonly parts: readonly Part[] }[] = [];
   const groupOf = new Map<string, number>();
   for (const part of ordered) {
