@@ -21,7 +21,8 @@ describe.each(testServers())('calls at once on $name', ({ open }) => {
         const member: unknown = Reflect.get(target, name, target);
         if (typeof member !== 'function') return member;
         return (...parameters: unknown[]) => {
-          if (name === 'query') statements += 1;
+          // A wake-up tells other processes, now and then and by the clock: not what a call costs.
+          if (name === 'query' && !String(parameters[0]).includes('pg_notify')) statements += 1;
           return member.apply(target, parameters) as unknown;
         };
       },
@@ -33,8 +34,8 @@ describe.each(testServers())('calls at once on $name', ({ open }) => {
       return { answer, statements };
     };
     const hundred = Array.from({ length: 100 }, (_, index) => index);
-    // Two go at once, the others together; the wake-up that tells other processes is a statement too.
-    const most = 5;
+    // Two go at once, the others together.
+    const most = 3;
     const enqueued = await sent(() =>
       Promise.all(hundred.map((index) => queue.enqueue('q', [{ payload: index }]))),
     );

@@ -42,7 +42,7 @@ begin
         select q.no, x.id, x.seq, hashtextextended(x.payload, 0)
         from unnest(seqs, p_ids, p_payloads, p_metadata) as x(seq, id, payload, metadata)
         where q.exclusive_key is null or jsonb_exists(x.metadata::jsonb, q.exclusive_key)
-        order by x.id;
+        order by x.id collate "C";
       get diagnostics written = row_count;
     exception when unique_violation then
       written := null;
@@ -54,7 +54,7 @@ begin
       select q.no, x.id, x.seq, hashtextextended(x.payload, 0)
       from unnest(seqs, p_ids, p_payloads, p_metadata) as x(seq, id, payload, metadata)
       where q.exclusive_key is null or jsonb_exists(x.metadata::jsonb, q.exclusive_key)
-      order by x.id, x.seq
+      order by x.id collate "C", x.seq
       on conflict do nothing;
     get diagnostics written = row_count;
   end if;
