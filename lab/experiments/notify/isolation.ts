@@ -55,7 +55,7 @@ const sleepsInItsBackoff = async (signal: AbortSignal): Promise<AttemptOutcome> 
 
 /** In groups that run at the same time, each on an engine of its own. */
 function casesOf(quick: boolean): readonly (readonly Case[])[] {
-  const long = quick ? 6 : 30;
+  const long = quick ? 5 : 30;
   const healthy = {
     push: answersIn(2_000),
     pushTimeoutMs: 10_000,
@@ -68,7 +68,7 @@ function casesOf(quick: boolean): readonly (readonly Case[])[] {
     promotions: 2_400,
     pushTimeoutMs: 10_000,
     smsMs: 200,
-    seconds: quick ? 6 : 9,
+    seconds: quick ? 5 : 9,
   };
   return [
     [{ ...healthy, name: 'healthy', smsMs: 200, isPromised: true, seconds: quick ? 4 : 30 }],
