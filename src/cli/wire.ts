@@ -90,6 +90,28 @@ function queueOnDatabase(database: Database, { log, metrics }: WireOptions): Ope
   return { queue, before: [], beside: [], survives: async () => undefined };
 }
 
+/** What the database's own queue still held when the queue went to Redis is worked on by nobody: said at every start. */
+async function tellOfMessagesLeftBehind(database: Database, log: Log): Promise<void> {
+  const { rows } = await database.query(`select 1 from pg_namespace where nspname = 'headgate_queue'`);
+  if (rows.length === 0) return;
+  const left = createQueue({ store: createPostgresQueueStore({ database, log }), log });
+  await left.start();
+  try {
+    const queues: Record<string, number> = {};
+    for (const queue of await left.queues()) {
+      const { invisible, pending, running } = await left.depth(queue);
+      if (invisible + pending + running > 0) queues[queue] = invisible + pending + running;
+    }
+    if (Object.keys(queues).length === 0) return;
+    log.warn(
+      { queues },
+      'messages wait in the queue of the database, where nobody works while the queue is on Redis; the schema headgate_queue keeps them',
+    );
+  } finally {
+    await left.stop();
+  }
+}
+
 /** What a part enqueues in a transaction of the database goes through the outbox; the workers carry it on to Redis. */
 function queueOnRedis(
   { urls, durability }: RedisConfig,
@@ -106,6 +128,7 @@ function queueOnRedis(
     // a Redis that is away or refused leaves no outbox behind, which would say that the queue is there
     await store.durability();
     await outbox.start();
+    await tellOfMessagesLeftBehind(database, log);
   };
   const survives = async (): Promise<string> => (await store.durability()).survives;
   return {

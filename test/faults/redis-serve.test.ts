@@ -104,6 +104,20 @@ describe.skipIf(!findRedisServer())('headgate serve on Redis (needs redis-server
     },
   );
 
+  test('what the queue of the database still held is told of when the queue goes to Redis', async () => {
+    const before = serve();
+    const created = await call(await before.ready(), 'POST', '/v1/queues/mail/messages', {
+      messages: [{ id: 'left', payload: 1 }],
+    });
+    expect(created.status).toBeLessThan(300);
+    await before.kill('SIGTERM');
+    const server = await redis({ fsync: 'always' });
+    const after = serve('--redis-url', server.url);
+    await after.ready();
+    expect(after.output()).toContain('messages wait in the queue of the database');
+    expect(after.output()).toMatch(/"?mail"?: ?1/);
+  });
+
   test('the queue lies on a Cluster when several of its nodes are named', async () => {
     const cluster = await startRedisCluster({ replicas: false });
     ends.push(() => cluster.stop());
