@@ -105,7 +105,7 @@ describe.skipIf(!findRedisServer())('confirmed by receipt (needs redis-server on
 
   test('what another connection has written is not acknowledged by a call that only finds it there', async () => {
     const { primary, replica } = await startPair({ fsync: 'everysec' }, {});
-    const options: Options = { confirm: 'receipt', replicaTimeoutMs: 200 };
+    const options: Options = { confirm: 'receipt', replicaTimeoutMs: 2_000 };
     const [first, second] = [open(primary, options), open(primary, options)];
     await Promise.all([first.store.start(), second.store.start()]);
     await first.queue.enqueue('q', one('a'));
@@ -128,7 +128,7 @@ describe.skipIf(!findRedisServer(program))('confirmed by flush (needs valkey-ser
 
   test('a change that is not flushed in time is not acknowledged, and the error says who has not', async () => {
     const server = await startServer({ program, fsync: 'always' });
-    const { store, queue } = open(server, { replicaTimeoutMs: 600 });
+    const { store, queue } = open(server, { replicaTimeoutMs: 2_000 });
     expect(await store.durability()).toMatchObject({ confirmation: { by: 'flush', replicas: 0 } });
     const client = connect(server);
     // What it was set to at start no longer holds; the count tells.
@@ -189,7 +189,7 @@ describe.skipIf(!findRedisServer(program))('confirmed by flush (needs valkey-ser
 
   test('by receipt, too, nothing is acknowledged by a connection that only finds it there', async () => {
     const { primary, replica } = await startPair({ program, fsync: 'always' }, { program });
-    const options: Options = { confirm: 'receipt', replicaTimeoutMs: 200 };
+    const options: Options = { confirm: 'receipt', replicaTimeoutMs: 2_000 };
     const [first, second] = [open(primary, options), open(primary, options)];
     await Promise.all([first.store.start(), second.store.start()]);
     await first.queue.enqueue('q', one('a'));
