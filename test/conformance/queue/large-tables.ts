@@ -74,7 +74,11 @@ function textsOf({ schema, size, now, q, x }: Filling) {
     when ${n} >= ${waits} and ${n} % 10 = 0 then json_build_object('kind', 'a', 'tenant', 't' || ${n} % 100, 'order', 'o' || ${n})
     else json_build_object('kind', 'a', 'tenant', 't' || ${n} % 100) end)::jsonb`;
   const endState = '(case when (n - 1) / 100 % 20 = 0 then 5 when (n - 1) / 100 % 20 = 1 then 4 else 3 end)';
-  const endedAt = `(${now - day} + (n::bigint * ${day - 60_000}) / ${terminal})`;
+  // Within the last day, half of them before midnight and half after, whatever the hour: each partition has its share.
+  const midnight = Math.floor(now / day) * day;
+  const half = Math.ceil(terminal / 2);
+  const endedAt = `(case when n <= ${half} then ${now - day} + n::bigint * ${midnight - now + day - 1} / ${half}
+    else ${midnight} + (n - ${half})::bigint * ${Math.max(1, now - 60_000 - midnight)} / ${half} end)`;
   const hashOf = (pair: string) => `hashtextextended(${pair}, 0)`;
   const pairOf = (key: string, value: string) => `${schema}.pair_of('${key}', ${value})`;
   const payload = `'{"order":' || n || ',"what":"something of the usual size of a small message","for":"somebody"}'`;
