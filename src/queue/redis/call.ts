@@ -52,7 +52,7 @@ export async function run(
   const keys = more.keys ?? keysOf(context, place);
   const wantsEvents = context.publish === undefined ? '0' : '1';
   const reply = await context.caller.call(name, keys, [now ?? '', wantsEvents, ...args]);
-  // An answer that stands alone, see `reply` in lua/context.lua.
+  // An answer that stands alone, see `reply` in lua/flush.lua.
   if (reply === null) return { again: 0, answer: [] };
   if (!Array.isArray(reply) || typeof reply[0] !== 'number') return { again: 0, answer: reply };
   const [again, answer, events, damaged] = reply as [number, unknown, Buffer[]?, Buffer[]?];
