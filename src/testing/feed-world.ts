@@ -18,6 +18,7 @@ import {
 import { createPostgresFeedStore } from '../feed/postgres/index.js';
 import { feedHandler } from '../feed/worker.js';
 import { tableTimelines, type TestTimelines } from './feed-timelines.js';
+import { prepareSchema } from './prepare-schema.js';
 import { createQueue, type LeasedMessage, type Queue, type QueueStore } from '../queue/index.js';
 
 /** A clock that stands still until a test moves it; every store is told its time. */
@@ -77,7 +78,10 @@ export async function openFeedWorld({
 }): Promise<FeedWorld> {
   worlds += 1;
   const schema = `feed_${process.pid}_${worlds}`;
-  const queue = createQueue({ store: queueStore(`queue_${process.pid}_${worlds}`), clock });
+  const queueSchema = `queue_${process.pid}_${worlds}`;
+  await prepareSchema(database, 'queue', queueSchema);
+  await prepareSchema(database, 'feed', schema);
+  const queue = createQueue({ store: queueStore(queueSchema), clock });
   await queue.start();
   const timelines = openTimelines(database, schema);
   const configuration: FeedConfiguration = {

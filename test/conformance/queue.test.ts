@@ -3,6 +3,7 @@ import { afterAll, describe } from 'vitest';
 import type { Database } from '../../src/database/index.js';
 import { createMemoryQueueStore } from '../../src/queue/memory/index.js';
 import { createPostgresQueueStore } from '../../src/queue/postgres/index.js';
+import { prepareSchema } from '../../src/testing/prepare-schema.js';
 import { queueStoreSuite } from '../../src/testing/queue-store-suite.js';
 import { testDatabases } from '../database/test-databases.js';
 
@@ -21,7 +22,10 @@ describe.each(testDatabases())('on $name', ({ name, open }) => {
     name: `postgres on ${name}`,
     open: async () => {
       database ??= open();
-      const store = createPostgresQueueStore({ database: await database, schema: `queue_${++schemas}` });
+      schemas += 1;
+      const schema = `queue_${schemas}`;
+      await prepareSchema(await database, 'queue', schema);
+      const store = createPostgresQueueStore({ database: await database, schema });
       await store.start();
       return { store, close: async () => {} };
     },

@@ -3,6 +3,7 @@ import { createQueue, type Queue, type QueueStore } from '../../../src/queue/ind
 import type { Database } from '../../../src/database/index.js';
 import { createPostgresQueueStore } from '../../../src/queue/postgres/index.js';
 import { ManualClock } from '../../../src/testing/manual-clock.js';
+import { prepareSchema } from '../../../src/testing/prepare-schema.js';
 
 let schemas = 0;
 
@@ -17,6 +18,7 @@ export interface OpenedQueue {
 export async function openQueue(database: Database): Promise<OpenedQueue> {
   schemas += 1;
   const schema = `queue_${process.pid}_${schemas}`;
+  await prepareSchema(database, 'queue', schema);
   const store = createPostgresQueueStore({ database, schema });
   await store.start();
   const clock = new ManualClock();

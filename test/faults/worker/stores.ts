@@ -2,6 +2,7 @@
 import { createQueue } from '../../../src/queue/index.js';
 import { createPostgresQueueStore } from '../../../src/queue/postgres/index.js';
 import { createRedisQueueStore } from '../../../src/queue/redis/index.js';
+import { prepareSchema } from '../../../src/testing/prepare-schema.js';
 import { findRedisServer, type RedisServer, startRedisServer } from '../../../src/testing/redis-server.js';
 import { testDatabases, type TestDatabase } from '../../database/test-databases.js';
 import { memoryQueue, type QueueUnderTest } from './harness.js';
@@ -19,7 +20,9 @@ function databaseQueue(database: TestDatabase): QueueUnderTest {
     async open() {
       opened ??= database.open();
       schemas += 1;
-      const store = createPostgresQueueStore({ database: await opened, schema: `queue_${schemas}` });
+      const schema = `queue_${schemas}`;
+      await prepareSchema(await opened, 'queue', schema);
+      const store = createPostgresQueueStore({ database: await opened, schema });
       const queue = createQueue({ store });
       await queue.start();
       return queue;
