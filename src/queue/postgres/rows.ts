@@ -41,29 +41,48 @@ export type StoredRow = MessageRow & {
   readonly result: string | null;
 };
 
-export type LeasedRow = MessageRow & { readonly lease: string; readonly lease_until: string };
+/** What is as usual is null: see the function `dequeue`. */
+export type LeasedRow = Pick<
+  MessageRow,
+  'seq' | 'id' | 'payload' | 'metadata' | 'enqueued_at' | 'trace' | 'error'
+> & {
+  readonly priority: string | null;
+  readonly attempts: number | null;
+  readonly attempts_max: number | null;
+  readonly visible_at: string | null;
+  readonly lease_until: string;
+  readonly version: string | null;
+  readonly started_at: string;
+  readonly lease: string | null;
+};
 
-/** One literal each: a spread makes objects that V8 keeps as dictionaries, at several times the cost. */
-export const toLeased = (queue: string, row: LeasedRow): LeasedMessage => ({
-  queue,
-  id: row.id,
-  payload: JSON.parse(row.payload) as JsonValue,
-  metadata: metadataOf(row.metadata),
-  priority: Number(row.priority),
-  state: 'running',
-  attempts: row.attempts,
-  attemptsMax: row.attempts_max,
-  visibleAt: Number(row.visible_at),
-  leaseToken: leaseToken(row.lease, row.seq),
-  leaseUntil: Number(row.lease_until),
-  version: Number(row.version),
-  enqueuedAt: Number(row.enqueued_at),
-  startedAt: numberOr(row.started_at),
-  finishedAt: undefined,
-  result: undefined,
-  error: row.error ?? undefined,
-  trace: row.trace ?? undefined,
-});
+/**
+ * `lease` is that of the request. One literal each: a spread makes objects that V8 keeps as dictionaries, at several
+ * times the cost.
+ */
+export function toLeased(queue: string, lease: string, row: LeasedRow): LeasedMessage {
+  const enqueuedAt = Number(row.enqueued_at);
+  return {
+    queue,
+    id: row.id,
+    payload: JSON.parse(row.payload) as JsonValue,
+    metadata: metadataOf(row.metadata),
+    priority: row.priority === null ? enqueuedAt : Number(row.priority),
+    state: 'running',
+    attempts: row.attempts ?? 1,
+    attemptsMax: row.attempts_max ?? 3,
+    visibleAt: row.visible_at === null ? enqueuedAt : Number(row.visible_at),
+    leaseToken: leaseToken(row.lease ?? lease, row.seq),
+    leaseUntil: Number(row.lease_until),
+    version: row.version === null ? 2 : Number(row.version),
+    enqueuedAt,
+    startedAt: Number(row.started_at),
+    finishedAt: undefined,
+    result: undefined,
+    error: row.error ?? undefined,
+    trace: row.trace ?? undefined,
+  };
+}
 
 export const toMessage = (queue: string, row: StoredRow): Message => ({
   queue,

@@ -2,7 +2,10 @@
 -- `p_counts` and the other arrays run side by side. In order: what is due is moved first; a request that is repeated gets
 -- the leases it still holds (the lock keeps two of the same request apart); an empty answer has written nothing. `place`
 -- is that of the request; a row without a seq says that its request was not looked at and has to come alone: the locks of
--- an exclusive queue and of a rate limit are held for one request at a time.
+-- an exclusive queue and of a rate limit are held for one request at a time. What is as usual is not told, for every value
+-- has its price on both sides: of a message that is handed out now a null stands for place 1, a priority and a visible_at
+-- that are the time of enqueue, attempt 1 of 3, version 2, and the lease that the request brings. The order is left to
+-- whoever asked.
 create function {{schema}}.dequeue(
   p_queue text, p_counts integer[], p_where jsonb, p_lease_ms bigint[], p_requests text[], p_nonces text[], p_workers text[],
   p_now bigint
@@ -84,8 +87,7 @@ begin
         select * from {{schema}}.messages m
         where m.state = 2 and m.lease >= x.request || '.' and m.lease < x.request || '/' and m.queue_no = q.no
         order by m.priority, m.seq limit 10000
-      ) m
-      order by x.place, m.priority, m.seq;
+      ) m;
     p_counts := array(
       select case when exists (
           select from {{schema}}.messages m
@@ -147,22 +149,27 @@ begin
     values (q.no, '', 0, -cardinality(tids), cardinality(tids));
   end if;
 
-  return query
-  with taken as (
+  if owners is null then
+    return query
     update {{schema}}.messages m
     set state = 2, attempts = m.attempts + 1, version = m.version + 1, started_at = t, lease_end = null,
-      lease = case when owners is null then p_requests[1] || '.' || p_nonces[1]
-        else p_requests[owners[array_position(tids, m.ctid)]] || '.' || p_nonces[owners[array_position(tids, m.ctid)]] end,
-      worker = case when owners is null then p_workers[1] else p_workers[owners[array_position(tids, m.ctid)]] end,
-      due_at = t + coalesce(case when owners is null then p_lease_ms[1] else p_lease_ms[owners[array_position(tids, m.ctid)]] end,
-        m.lease_ms, q.lease_ms)
+      lease = p_requests[1] || '.' || p_nonces[1], worker = p_workers[1], due_at = t + coalesce(p_lease_ms[1], m.lease_ms, q.lease_ms)
     where m.ctid = any (tids)
-    returning m.*
-  )
-  select case when owners is null then 1 else array_position(p_requests, split_part(k.lease, '.', 1)) end, k.seq, k.id, k.payload, k.metadata::text, k.priority, k.attempts, k.attempts_max, k.visible_at, k.due_at, k.version,
-    k.enqueued_at, k.started_at, k.lease, k.trace, k.error
-  from taken k
-  order by 1, k.priority, k.seq;
+    returning null::integer, m.seq, m.id, m.payload, m.metadata::text, nullif(m.priority, m.enqueued_at), nullif(m.attempts, 1),
+      nullif(m.attempts_max, 3), nullif(m.visible_at, m.enqueued_at), m.due_at, nullif(m.version, 2), m.enqueued_at, m.started_at,
+      null::text, m.trace, m.error;
+  else
+    return query
+    update {{schema}}.messages m
+    set state = 2, attempts = m.attempts + 1, version = m.version + 1, started_at = t, lease_end = null,
+      lease = p_requests[x.place] || '.' || p_nonces[x.place], worker = p_workers[x.place],
+      due_at = t + coalesce(p_lease_ms[x.place], m.lease_ms, q.lease_ms)
+    from unnest(tids, owners) as x(ctid, place)
+    where m.ctid = x.ctid
+    returning x.place, m.seq, m.id, m.payload, m.metadata::text, nullif(m.priority, m.enqueued_at), nullif(m.attempts, 1),
+      nullif(m.attempts_max, 3), nullif(m.visible_at, m.enqueued_at), m.due_at, nullif(m.version, 2), m.enqueued_at, m.started_at,
+      null::text, m.trace, m.error;
+  end if;
 end $$;
 
 -- The mark, or for one dequeue a second and queue none: `at` is null for the one that goes without.

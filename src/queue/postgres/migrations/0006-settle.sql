@@ -2,7 +2,8 @@
 -- token holds; `lease || ''` keeps the planner from looking messages up by the lease, which a whole batch shares, and
 -- `state + 0` from reading the index of running messages for each, which looks small whenever few ran at the last analyze. Each
 -- function answers one row for each lease: kind is done (freed where that also frees an exclusivity value), canceled, busy
--- or lost. One row with ord 0 stands for all of them where all completions are alike, which they mostly are.
+-- or lost. One row with ord 0 stands for all of them where all completions are alike, which they mostly are. No lease may be
+-- named twice in one call.
 
 create function {{schema}}.complete(
   p_queue text, p_seqs bigint[], p_leases text[], p_ids text[], p_results text[], p_now bigint
@@ -14,57 +15,50 @@ as $$
 declare
   q {{schema}}.queues;
   t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
+  tids tid[];
   done integer[];
+  results text[];
   seqs bigint[];
   versions bigint[];
   spent integer[];
   pairs jsonb[];
-  values text[];
-  leases text[];
-  unique_ids text[];
-  unique_seqs bigint[];
   first_seq bigint;
   last_seq bigint;
   alike boolean;
   has_pairs boolean;
+  frees_ids boolean;
 begin
   select * into q from {{schema}}.queues where name = p_queue;
 
   -- What every completion needs. What few need comes below, each by itself: a statement is made ready anew for every call,
   -- and each of its parts has its price then.
-  with held as materialized (
-    select x.place, x.result, m.ctid
-    from (
-        select * from unnest(p_seqs, p_leases, p_ids, p_results) with ordinality as x(seq, lease, id, result, place) order by seq
-      ) x cross join lateral (
-        select m.ctid from {{schema}}.messages m
-        where m.seq = x.seq and m.state + 0 = 2 and m.lease || '' = x.lease and m.id = x.id and m.queue_no = q.no
-          and (m.attempts < m.attempts_max or m.due_at > t)
-        for update skip locked
-      ) m
-  ), gone as (
-    -- A row that was changed between the look and the lock has another ctid: it is left, answered as busy, and tried alone.
-    delete from {{schema}}.messages m using held h where m.ctid = h.ctid
-    returning m.*, h.place, h.result
-  ), kept as (
-    insert into {{schema}}.finished (seq, priority, visible_at, enqueued_at, started_at, finished_at, expires_at, version, lease_ms,
-      queue_no, attempts, attempts_max, state, lease_end, unique_while_live, id, lease, value, payload, metadata, trace, worker, result)
-    select seq, priority, visible_at, enqueued_at, started_at, t, t + q.completed_ms, version + 1, lease_ms,
-      queue_no, attempts, attempts_max, 3, 1, unique_while_live, id, lease, value, payload, metadata, trace, worker, result
-    from gone where q.completed_ms > 0
-  )
-  select array_agg(g.place::integer), array_agg(g.seq), array_agg(g.version + 1), array_agg(g.attempts), array_agg(g.metadata), array_agg(g.value),
-    array_agg(g.lease) filter (where q.completed_ms = 0), array_agg(g.id) filter (where q.completed_ms = 0 or g.unique_while_live),
-    array_agg(g.seq) filter (where q.completed_ms = 0 or g.unique_while_live), min(g.seq), max(g.seq),
-    min(g.version) = max(g.version) and min(g.attempts) = max(g.attempts), count(g.metadata) > 0
-  into done, seqs, versions, spent, pairs, values, leases, unique_ids, unique_seqs, first_seq, last_seq, alike, has_pairs
-  from gone g;
+  select array_agg(m.ctid), array_agg(x.place::integer), array_agg(x.result), array_agg(m.seq), array_agg(m.version + 1), array_agg(m.attempts),
+    min(m.seq), max(m.seq), min(m.version) = max(m.version) and min(m.attempts) = max(m.attempts), count(m.metadata) > 0,
+    q.completed_ms = 0 or bool_or(m.unique_while_live)
+  into tids, done, results, seqs, versions, spent, first_seq, last_seq, alike, has_pairs, frees_ids
+  from (
+      select * from unnest(p_seqs, p_leases, p_ids, p_results) with ordinality as x(seq, lease, id, result, place) order by seq
+    ) x cross join lateral (
+      select m.ctid, m.seq, m.version, m.attempts, m.metadata, m.unique_while_live from {{schema}}.messages m
+      where m.seq = x.seq and m.state + 0 = 2 and m.lease || '' = x.lease and m.id = x.id and m.queue_no = q.no
+        and (m.attempts < m.attempts_max or m.due_at > t)
+      for update skip locked
+    ) m;
 
+  if done is null then
+    return query select * from {{schema}}.lost(q, t, p_seqs, p_leases, p_ids, done, 1::smallint);
+    return;
+  end if;
+
+  -- The rows are locked from here on: the statements below see them as they were read.
+  if has_pairs then
+    pairs := array(select m.metadata from unnest(tids) with ordinality as x(ctid, place) join {{schema}}.messages m on m.ctid = x.ctid order by x.place);
+  end if;
   if has_pairs or q.history = 'message' then
     perform {{schema}}.record(q, t, array(
-      select row(x.seq, null, x.version, x.attempts, 2, 3, x.metadata, x.value, null)::{{schema}}.moved
-      from unnest(seqs, versions, spent, pairs, values) as x(seq, version, attempts, metadata, value)));
-  elsif done is not null then
+      select row(m.seq, null, m.version + 1, m.attempts, 2, 3, m.metadata, m.value, null)::{{schema}}.moved
+      from {{schema}}.messages m where m.ctid = any (tids)));
+  else
     if q.history = 'batch' then
       insert into {{schema}}.events (queue_no, from_state, to_state, at, first_seq, last_seq, seqs, versions, attempts)
       values (q.no, 2, 3, t, first_seq, last_seq,
@@ -74,17 +68,33 @@ begin
     end if;
     insert into {{schema}}.depth_changes (queue_no, pair, invisible, pending, running) values (q.no, '', 0, 0, -cardinality(seqs));
   end if;
-  if leases is not null then
+
+  if q.completed_ms = 0 then
     insert into {{schema}}.departed (seq, ended_at, version, minute, state, lease_end, lease)
-    select x.seq, t, x.version, (t / 60000) % 4, 3, 1, x.lease from unnest(seqs, versions, leases) as x(seq, version, lease);
+    select m.seq, t, m.version + 1, (t / 60000) % 4, 3, 1, m.lease from {{schema}}.messages m where m.ctid = any (tids);
+  elsif p_results = '{}' then
+    insert into {{schema}}.finished (seq, priority, visible_at, enqueued_at, started_at, finished_at, expires_at, version, lease_ms,
+      queue_no, attempts, attempts_max, state, lease_end, unique_while_live, id, lease, value, payload, metadata, trace, worker)
+    select m.seq, m.priority, m.visible_at, m.enqueued_at, m.started_at, t, t + q.completed_ms, m.version + 1, m.lease_ms,
+      m.queue_no, m.attempts, m.attempts_max, 3, 1, m.unique_while_live, m.id, m.lease, m.value, m.payload, m.metadata, m.trace, m.worker
+    from {{schema}}.messages m where m.ctid = any (tids);
+  else
+    insert into {{schema}}.finished (seq, priority, visible_at, enqueued_at, started_at, finished_at, expires_at, version, lease_ms,
+      queue_no, attempts, attempts_max, state, lease_end, unique_while_live, id, lease, value, payload, metadata, trace, worker, result)
+    select m.seq, m.priority, m.visible_at, m.enqueued_at, m.started_at, t, t + q.completed_ms, m.version + 1, m.lease_ms,
+      m.queue_no, m.attempts, m.attempts_max, 3, 1, m.unique_while_live, m.id, m.lease, m.value, m.payload, m.metadata, m.trace, m.worker, x.result
+    from unnest(tids, results) as x(ctid, result) join {{schema}}.messages m on m.ctid = x.ctid;
   end if;
-  if unique_ids is not null then
+  if frees_ids then
     delete from {{schema}}.ids i using (
-      select k.ctid from unnest(unique_ids, unique_seqs) as x(id, seq) cross join lateral (
-        select k.ctid from {{schema}}.ids k where k.queue_no = q.no and k.id = x.id and k.seq = x.seq limit 1
-      ) k
+      select k.ctid from (
+          select m.id, m.seq from {{schema}}.messages m where m.ctid = any (tids) and (q.completed_ms = 0 or m.unique_while_live)
+        ) m cross join lateral (
+          select k.ctid from {{schema}}.ids k where k.queue_no = q.no and k.id = m.id and k.seq = m.seq limit 1
+        ) k
     ) k where i.ctid = k.ctid;
   end if;
+  delete from {{schema}}.messages m where m.ctid = any (tids);
 
   if alike and not has_pairs and cardinality(done) = cardinality(p_seqs) then
     return query select 0, case when q.exclusive_key is null then 'done' else 'freed' end, 3::smallint, versions[1], spent[1], null;
@@ -93,7 +103,7 @@ begin
 
   return query select x.place, case when q.exclusive_key is null then 'done' else 'freed' end, 3::smallint, x.version, x.attempts, x.metadata::text
     from unnest(done, versions, spent, pairs) as x(place, version, attempts, metadata);
-  if coalesce(cardinality(done), 0) < cardinality(p_seqs) then
+  if cardinality(done) < cardinality(p_seqs) then
     return query select * from {{schema}}.lost(q, t, p_seqs, p_leases, p_ids, done, 1::smallint);
   end if;
 end $$;

@@ -5,12 +5,11 @@
 import type { Queryable } from '../../../database/index.js';
 import type { LeasedMessage } from '../../message.js';
 import type { QueueStore } from '../../store.js';
-import { type LeasedRow, toLeased } from '../rows.js';
-import { dequeueColumns, dequeueValues } from './dequeue.js';
+import { DequeueBatch, dequeueColumns, type DequeuedRow } from './dequeue.js';
 import { LeaseBatch, type Settled, type SettledRow } from './settle.js';
 
 type Request = Parameters<NonNullable<QueueStore['settleAndDequeue']>>[0];
-type Row = (SettledRow & { readonly seq: null }) | (LeasedRow & { readonly ord: null });
+type Row = (SettledRow & { readonly seq: null }) | (DequeuedRow & { readonly ord: null });
 
 export function prepareSettleAndDequeue(schema: string) {
   const text = `
@@ -27,16 +26,17 @@ export function prepareSettleAndDequeue(schema: string) {
     { queue, complete, dequeue, now }: Request,
   ): Promise<{ settled: Settled[]; messages: LeasedMessage[] }> => {
     const batch = new LeaseBatch(complete);
+    const request = new DequeueBatch([dequeue]);
     const values = [
       queue,
       ...batch.values(),
       batch.column(({ result }) => result),
       now ?? null,
-      ...dequeueValues([dequeue]),
+      ...request.values(),
     ];
     const { rows } = await on.query<Row>(text, values);
     const settled = rows.filter((row): row is SettledRow & { seq: null } => row.seq === null);
-    const messages = rows.filter((row): row is LeasedRow & { ord: null } => row.seq !== null);
-    return { settled: batch.answer(settled), messages: messages.map((row) => toLeased(queue, row)) };
+    const found = rows.filter((row): row is DequeuedRow & { ord: null } => row.seq !== null);
+    return { settled: batch.answer(settled), messages: request.answer(found)[0] ?? [] };
   };
 }

@@ -37,17 +37,29 @@ interface Named<Lease> {
   readonly text: string;
 }
 
-/** The leases whose tokens may be ours, and an answer for each of the others. */
+/** The leases whose tokens may be ours, each once, and an answer for each of the others. */
 export class LeaseBatch<Lease extends LeaseRef> {
   readonly named: readonly Named<Lease>[];
   readonly #settled: Settled[];
+  /** Where a lease stands that was named before, and where it was. */
+  readonly #again: (readonly [number, number])[] = [];
 
   constructor(leases: readonly Lease[]) {
     this.#settled = leases.map(({ id }) => lost(id));
-    this.named = leases.flatMap((lease, place) => {
+    const named: Named<Lease>[] = [];
+    const places = new Map<string, number>();
+    for (const [place, lease] of leases.entries()) {
       const token = parseLeaseToken(lease.leaseToken);
-      return token ? [{ lease, place, seq: token.seq, text: token.lease }] : [];
-    });
+      if (token === undefined) continue;
+      const before = places.get(lease.leaseToken);
+      if (before !== undefined && leases[before]?.id === lease.id) {
+        this.#again.push([place, before]);
+        continue;
+      }
+      places.set(lease.leaseToken, place);
+      named.push({ lease, place, seq: token.seq, text: token.lease });
+    }
+    this.named = named;
   }
 
   /** Parameters `p_seqs`, `p_leases`, `p_ids`. */
@@ -67,11 +79,14 @@ export class LeaseBatch<Lease extends LeaseRef> {
     const [first] = rows;
     if (first !== undefined && Number(first.ord) === 0) {
       for (const { lease, place, seq } of this.named) this.#settled[place] = settledOf(lease.id, seq, first);
-      return this.#settled;
+    } else {
+      for (const row of rows) {
+        const { lease, place, seq } = this.named[Number(row.ord) - 1]!;
+        this.#settled[place] = settledOf(lease.id, seq, row);
+      }
     }
-    for (const row of rows) {
-      const { lease, place, seq } = this.named[Number(row.ord) - 1]!;
-      this.#settled[place] = settledOf(lease.id, seq, row);
+    for (const [place, before] of this.#again) {
+      this.#settled[place] = { ...this.#settled[before]!, frees: false, change: undefined };
     }
     return this.#settled;
   }
