@@ -12,6 +12,13 @@ import type { WorkerAnswer, WorkerRequest, WorkerResult, WorkerStart } from './p
 const { serialize } = protocol;
 type BackendMessage = Awaited<ReturnType<PGlite['execProtocol']>>['messages'][number];
 
+/** Or PGlite's decoder takes a byte order mark away that a text begins with. */
+globalThis.TextDecoder = class extends TextDecoder {
+  constructor(label?: string, options?: ConstructorParameters<typeof TextDecoder>[1]) {
+    super(label, { ...options, ignoreBOM: true });
+  }
+};
+
 const start = workerData as WorkerStart;
 const port = parentPort;
 if (!port) throw new Error('this file runs as a worker thread');
