@@ -1,20 +1,43 @@
 /** Batches in which each member is answered by itself: what is refused at the edge never reaches the store. */
 import { HeadgateError } from '../errors.js';
+import { parseList } from './parse.js';
+
+/** The id under which a member is answered that was refused: it may have none, or one that is no text. */
+export function idOf(input: { readonly id?: unknown } | null | undefined): string {
+  const id = input?.id;
+  return typeof id === 'string' || typeof id === 'number' ? String(id) : '';
+}
 
 /** Parses all, sends the good ones on in steps of `stepMax`, and answers in the order of the request. */
 export async function eachByItself<Input, Parsed, Outcome>(request: {
+  /** Names the list where it is none. */
+  readonly field: string;
   readonly inputs: readonly Input[];
   readonly parse: (input: Input) => Parsed;
   readonly refuse: (input: Input, error: HeadgateError) => Outcome;
   readonly send: (parsed: readonly Parsed[]) => Promise<Outcome[]>;
   readonly stepMax: number;
+  /** Members with the same key ask for the same: the first is sent, the others get its answer. Default: none do. */
+  readonly keyOf?: (parsed: Parsed) => string;
 }): Promise<Outcome[]> {
+  const inputs = parseList(request.field, request.inputs);
+  const keyOf = inputs.length > 1 ? request.keyOf : undefined;
   const outcomes: Outcome[] = [];
   const good: Parsed[] = [];
   const places: number[] = [];
-  for (const [place, input] of request.inputs.entries()) {
+  const firstPlaces = new Map<string, number>();
+  const repeated: (readonly [place: number, first: number])[] = [];
+  for (const [place, input] of inputs.entries()) {
     try {
-      good.push(request.parse(input));
+      const parsed = request.parse(input);
+      const key = keyOf?.(parsed);
+      const first = key === undefined ? undefined : firstPlaces.get(key);
+      if (first !== undefined) {
+        repeated.push([place, first]);
+        continue;
+      }
+      if (key !== undefined) firstPlaces.set(key, place);
+      good.push(parsed);
       places.push(place);
     } catch (error) {
       if (!(error instanceof HeadgateError)) throw error;
@@ -25,5 +48,6 @@ export async function eachByItself<Input, Parsed, Outcome>(request: {
     const step = await request.send(good.slice(from, from + request.stepMax));
     for (const [index, outcome] of step.entries()) outcomes[places[from + index]!] = outcome;
   }
+  for (const [place, first] of repeated) outcomes[place] = outcomes[first]!;
   return outcomes;
 }

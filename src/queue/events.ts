@@ -59,6 +59,7 @@ export class EventDispatcher {
       const batch = subscription.waiting.splice(0, 100);
       if (batch.length === 0) break;
       for (const event of batch) {
+        if (!this.#subscriptions.has(subscription)) return;
         try {
           await subscription.listener(event);
         } catch (error) {

@@ -7,7 +7,7 @@ import { timeOrderedId } from '../ids.js';
 import { endsWithin, stopDeadlineMs } from '../lifecycle.js';
 import { silentLog } from '../log.js';
 import { noMetrics } from '../metrics.js';
-import { eachByItself } from './batches.js';
+import { eachByItself, idOf } from './batches.js';
 import { QueueCounters } from './counters.js';
 import { EventDispatcher, type EventListener } from './events.js';
 import { Housekeeping } from './housekeeping.js';
@@ -29,7 +29,6 @@ import { waitForResult } from './results.js';
 import type {
   CancelOutcome,
   ChangeOutcome,
-  DequeueRequest,
   Depth,
   EnqueueOutcome,
   LeaseOutcome,
@@ -40,6 +39,8 @@ import type {
   RequeueOutcome,
 } from './store.js';
 import { WaitingRoom } from './waiting.js';
+
+type Refused = Extract<CancelOutcome, { readonly kind: 'refused' }>;
 
 export class StoreQueue implements Queue {
   readonly store: QueueStore;
@@ -61,7 +62,7 @@ export class StoreQueue implements Queue {
     this.#count = new QueueCounters(metrics);
     const { pollMs, eventsMax } = this.#limits;
     const storeNow = () => clock.storeNow();
-    this.#waiting = new WaitingRoom({ store, log, pollMs, storeNow });
+    this.#waiting = new WaitingRoom({ store, log, pollMs, clock });
     this.#recurring = new RecurringMessages({ store, log, storeNow });
     this.#leases = leaseCalls({
       store,
@@ -112,11 +113,12 @@ export class StoreQueue implements Queue {
     options: EnqueueOptions = {},
   ): Promise<EnqueueOutcome[]> {
     const queue = parse.parseQueueName(queueName);
-    const newIds = messages.every((message) => message?.id === undefined);
+    const newIds = parse.parseList('messages', messages).every((message) => message?.id === undefined);
     const outcomes = await eachByItself<NewMessage, MessageToStore, EnqueueOutcome>({
+      field: 'messages',
       inputs: messages,
       parse: this.#parseMessage,
-      refuse: (message, error) => ({ kind: 'refused', id: String(message?.id ?? ''), error }),
+      refuse: (message, error) => ({ kind: 'refused', id: idOf(message), error }),
       send: (parsed) =>
         this.store.enqueue({ queue, messages: parsed, newIds, ...options, now: this.#clock.storeNow() }),
       stepMax: this.#limits.batchMax,
@@ -127,41 +129,24 @@ export class StoreQueue implements Queue {
   }
 
   async dequeue(queueName: string, options: DequeueOptions = {}): Promise<LeasedMessage[]> {
-    const parsed = parse.parseDequeue(queueName, options, this.#limits.batchMax);
-    const request: DequeueRequest = { ...parsed, now: this.#clock.storeNow() };
+    const request = parse.parseDequeue(queueName, options, this.#limits.batchMax);
+    const { queue, where } = request;
     const waitMs = options.waitMs === undefined ? 0 : parse.parseWaitMs(options.waitMs);
-    const messages =
-      waitMs === 0
-        ? await this.store.dequeue(request)
-        : await this.#dequeueWaiting(request, waitMs, options.signal);
-    this.#count.dequeued(request.queue, messages);
+    const look = () => this.store.dequeue({ ...request, now: this.#clock.storeNow() });
+    const isWaiting = waitMs > 0 && !this.#stopped;
+    if (isWaiting) this.#housekeeping.start();
+    const messages = isWaiting
+      ? await this.#waiting.dequeue({
+          queue,
+          filter: JSON.stringify(where),
+          waitMs,
+          signal: options.signal,
+          look,
+          isOver: () => this.#stopped,
+        })
+      : await look();
+    this.#count.dequeued(queue, messages);
     return messages;
-  }
-
-  /** Looks, waits for a reason to look again, and passes the wake-up on when it may have left something behind. */
-  async #dequeueWaiting(
-    request: DequeueRequest,
-    waitMs: number,
-    signal: AbortSignal | undefined,
-  ): Promise<LeasedMessage[]> {
-    const endsAtMs = this.#clock.monotonicMs() + waitMs;
-    const waiter = this.#waiting.join(request.queue, JSON.stringify(request.where));
-    this.#housekeeping.start();
-    try {
-      for (;;) {
-        // Measured before the look: the last one is not older than the end of the wait.
-        const leftMs = endsAtMs - this.#clock.monotonicMs();
-        const messages = await this.store.dequeue({ ...request, now: this.#clock.storeNow() });
-        if (messages.length > 0 || leftMs <= 0 || signal?.aborted || this.#stopped) {
-          this.#waiting.leave(request.queue, waiter);
-          if (messages.length > 0) this.#waiting.hint(request.queue);
-          return messages;
-        }
-        await this.#waiting.wait(waiter, leftMs, signal);
-      }
-    } finally {
-      this.#waiting.leave(request.queue, waiter);
-    }
   }
 
   extend(queueName: string, leases: Parameters<Queue['extend']>[1]): Promise<LeaseOutcome[]> {
@@ -186,7 +171,7 @@ export class StoreQueue implements Queue {
 
   async cancel(queueName: string, ids: readonly string[]): Promise<CancelOutcome[]> {
     const queue = parse.parseQueueName(queueName);
-    return this.#inSteps(ids.map(parse.parseId), (step) =>
+    return this.#eachId<CancelOutcome>(ids, (step) =>
       this.store.cancel({ queue, ids: step, now: this.#clock.storeNow() }),
     );
   }
@@ -194,9 +179,10 @@ export class StoreQueue implements Queue {
   async change(queueName: string, changes: Parameters<Queue['change']>[1]): Promise<ChangeOutcome[]> {
     const queue = parse.parseQueueName(queueName);
     return eachByItself<(typeof changes)[number], ReturnType<typeof parse.parseChange>, ChangeOutcome>({
+      field: 'changes',
       inputs: changes,
       parse: (change) => parse.parseChange(change, this.#limits.payloadBytesMax),
-      refuse: (change, error) => ({ kind: 'refused', id: String(change?.id ?? ''), error }),
+      refuse: (change, error) => ({ kind: 'refused', id: idOf(change), error }),
       send: (parsed) => this.store.change({ queue, changes: parsed, now: this.#clock.storeNow() }),
       stepMax: this.#limits.batchMax,
     });
@@ -204,7 +190,7 @@ export class StoreQueue implements Queue {
 
   async requeue(queueName: string, ids: readonly string[]): Promise<RequeueOutcome[]> {
     const queue = parse.parseQueueName(queueName);
-    return this.#inSteps(ids.map(parse.parseId), (step) =>
+    return this.#eachId<RequeueOutcome>(ids, (step) =>
       this.store.requeue({ queue, ids: step, now: this.#clock.storeNow() }),
     );
   }
@@ -305,7 +291,7 @@ export class StoreQueue implements Queue {
   }
 
   async recur(options: RecurOptions): Promise<{ next: number }> {
-    const message = this.#parseMessage({ ...options.message, id: 'tick' });
+    const message = this.#parseMessage({ ...parse.parseObject('options', options).message, id: 'tick' });
     const { next } = await this.#recurring.put({
       name: parse.parseRecurringName(options.name),
       queue: parse.parseQueueName(options.queue),
@@ -333,14 +319,18 @@ export class StoreQueue implements Queue {
     };
   }
 
-  async #inSteps<Outcome>(
+  #eachId<Outcome>(
     ids: readonly string[],
-    send: (step: readonly string[]) => Promise<Outcome[]>,
-  ): Promise<Outcome[]> {
-    const outcomes: Outcome[] = [];
-    for (let from = 0; from < ids.length; from += this.#limits.batchMax) {
-      outcomes.push(...(await send(ids.slice(from, from + this.#limits.batchMax))));
-    }
-    return outcomes;
+    send: (step: readonly string[]) => Promise<(Outcome | Refused)[]>,
+  ): Promise<(Outcome | Refused)[]> {
+    return eachByItself<string, string, Outcome | Refused>({
+      field: 'ids',
+      inputs: ids,
+      parse: parse.parseId,
+      refuse: (id, error) => ({ kind: 'refused', id: idOf({ id }), error }),
+      send,
+      stepMax: this.#limits.batchMax,
+      keyOf: (id) => id,
+    });
   }
 }

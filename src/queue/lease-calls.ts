@@ -1,5 +1,5 @@
 /** What holders of leases call: each lease is parsed by itself, and one bad lease hurts no other. */
-import { eachByItself } from './batches.js';
+import { eachByItself, idOf } from './batches.js';
 import type { NewMessage } from './message.js';
 import type { QueueLimits } from './options.js';
 import * as parse from './parse.js';
@@ -23,7 +23,7 @@ type Send<Parsed> = (request: {
 }) => Promise<LeaseOutcome[]>;
 
 export function leaseCalls({ store, limits, storeNow, parseMessage, count }: LeaseCallOptions) {
-  async function settle<Input extends LeaseRef, Parsed>(
+  async function settle<Input extends LeaseRef, Parsed extends LeaseRef>(
     operation: LeaseOperation,
     queueName: string,
     leases: readonly Input[],
@@ -32,24 +32,29 @@ export function leaseCalls({ store, limits, storeNow, parseMessage, count }: Lea
   ): Promise<LeaseOutcome[]> {
     const queue = parse.parseQueueName(queueName);
     const outcomes = await eachByItself<Input, Parsed, LeaseOutcome>({
+      field: 'leases',
       inputs: leases,
       parse: parseLease,
-      refuse: (lease, error) => ({ kind: 'refused', id: String(lease?.id ?? ''), error }),
+      refuse: (lease, error) => ({ kind: 'refused', id: idOf(lease), error }),
       send: (parsed) => send({ queue, leases: parsed, now: storeNow() }),
       stepMax: limits.batchMax,
+      keyOf: ({ id, leaseToken }) => `${id}\0${leaseToken}`,
     });
     count(queue, operation, outcomes);
     return outcomes;
   }
 
-  const parseLease = (lease: LeaseRef): LeaseRef => ({
-    id: parse.parseId(lease.id),
-    leaseToken: parse.parseLeaseToken(lease.leaseToken),
-  });
-  const parseFollowUp = ({ queue, messages }: NonNullable<CompleteLease['followUps']>[number]): FollowUp => ({
-    queue: parse.parseQueueName(queue),
-    messages: messages.map(parseMessage),
-  });
+  const parseLease = (lease: LeaseRef): LeaseRef => {
+    const { id, leaseToken } = parse.parseObject('lease', lease, 'an object with id and leaseToken');
+    return { id: parse.parseId(id), leaseToken: parse.parseLeaseToken(leaseToken) };
+  };
+  const parseFollowUp = (followUp: NonNullable<CompleteLease['followUps']>[number]): FollowUp => {
+    const { queue, messages } = parse.parseObject('followUps', followUp, 'objects with queue and messages');
+    return {
+      queue: parse.parseQueueName(queue),
+      messages: parse.parseList('followUps.messages', messages).map(parseMessage),
+    };
+  };
 
   const parseExtend = (lease: Parameters<Queue['extend']>[1][number]) => ({
     ...parseLease(lease),
@@ -59,7 +64,9 @@ export function leaseCalls({ store, limits, storeNow, parseMessage, count }: Lea
     ...parseLease(lease),
     result:
       lease.result === undefined ? undefined : parse.parseJson('result', lease.result, limits.resultBytesMax),
-    ...(lease.followUps ? { followUps: lease.followUps.map(parseFollowUp) } : {}),
+    ...(lease.followUps
+      ? { followUps: parse.parseList('followUps', lease.followUps).map(parseFollowUp) }
+      : {}),
   });
   const parseFail = (lease: Parameters<Queue['fail']>[1][number]) => ({
     ...parseLease(lease),
@@ -70,7 +77,7 @@ export function leaseCalls({ store, limits, storeNow, parseMessage, count }: Lea
   const parseRelease = (lease: Parameters<Queue['release']>[1][number]) => ({
     ...parseLease(lease),
     delayMs: lease.delayMs === undefined ? 0 : parse.parseDelayMs('delayMs', lease.delayMs),
-    refund: lease.refund !== false,
+    refund: lease.refund === undefined || parse.parseBoolean('refund', lease.refund),
   });
 
   return {

@@ -47,6 +47,18 @@ function parseInteger(field: string, value: unknown, min: number, max: number): 
   return (value as number) + 0;
 }
 
+/** What a caller may have got wrong in a language without types: a list that is none, options that are none. */
+export function parseList<T>(field: string, value: readonly T[]): readonly T[] {
+  if (!Array.isArray(value)) throw invalidInput(field, value, 'an array');
+  return value;
+}
+
+export function parseObject<T extends object>(field: string, value: T, expected = 'an object'): T {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalidInput(field, value, expected);
+  return value;
+}
+
 const optional = <T>(value: unknown, parse: (value: unknown) => T): T | undefined =>
   value === undefined ? undefined : parse(value);
 
@@ -97,6 +109,8 @@ export function parseJson(
     throw queueErrorForJson(field, value, cause);
   }
   if (text === undefined) throw queueErrorForJson(field, value, undefined);
+  if (text.includes('null') && holdsNoNumber(value))
+    throw invalidInput(field, 'NaN or Infinity', 'a JSON value, whose numbers are finite');
   const bytes = text.length * 3 <= bytesMax ? 0 : Buffer.byteLength(text);
   if (bytes > bytesMax) {
     throw queueError(
@@ -112,6 +126,16 @@ export function parseJson(
   return text;
 }
 
+/** JSON has no NaN and no Infinity, and writes null in their place: what comes back would be something else. */
+function holdsNoNumber(value: JsonValue | undefined): boolean {
+  let holds = false;
+  JSON.stringify(value, (_, part: unknown) => {
+    if (typeof part === 'number' && !Number.isFinite(part)) holds = true;
+    return part;
+  });
+  return holds;
+}
+
 function queueErrorForJson(field: string, value: unknown, cause: unknown): HeadgateError {
   const reason = cause instanceof Error ? cause.message : typeof value;
   return invalidInput(field, reason, 'a JSON value');
@@ -119,11 +143,26 @@ function queueErrorForJson(field: string, value: unknown, cause: unknown): Headg
 
 /** An error text always gets in: what cannot be stored is replaced, what is too long is cut. */
 export function parseErrorText(value: unknown): string {
-  const text = String(value instanceof Error ? (value.stack ?? value.message) : value);
-  const clean = text.replaceAll('\0', '\uFFFD').replaceAll(/\p{Surrogate}/gu, '\uFFFD');
-  return clean.length <= errorBytesMax
-    ? clean
-    : `${clean.slice(0, errorBytesMax).replace(/\p{Surrogate}$/u, '')}…`;
+  const text = textOf(value);
+  const start = text
+    .slice(0, errorBytesMax)
+    .replaceAll('\0', '\uFFFD')
+    .replaceAll(/\p{Surrogate}/gu, '\uFFFD');
+  if (text.length <= errorBytesMax && Buffer.byteLength(start) <= errorBytesMax) return start;
+  return `${Buffer.from(start)
+    .subarray(0, errorBytesMax)
+    .toString()
+    .replace(/\uFFFD$/, '')}…`;
+}
+
+/** Whatever was thrown: it may have no text, or one that throws. */
+function textOf(value: unknown): string {
+  try {
+    if (value instanceof Error) return String(value.stack ?? value.message);
+    return typeof value === 'object' && value !== null ? (JSON.stringify(value) ?? '') : String(value);
+  } catch {
+    return Object.prototype.toString.call(value);
+  }
 }
 
 export function parseMessage(
@@ -131,8 +170,7 @@ export function parseMessage(
   newId: () => string,
   payloadBytesMax: number,
 ): MessageToStore {
-  if (typeof message !== 'object' || message === null)
-    throw invalidInput('message', message, 'an object with a payload');
+  parseObject('message', message, 'an object with a payload');
   return {
     id: message.id === undefined ? newId() : parseId(message.id),
     payload: parseJson('payload', message.payload, payloadBytesMax),
@@ -143,12 +181,13 @@ export function parseMessage(
       parseInteger('attemptsMax', value, 1, attemptsMaxMax),
     ),
     leaseMs: optional(message.leaseMs, parseLeaseMs),
-    uniqueWhileLive: message.uniqueWhileLive === true,
+    uniqueWhileLive:
+      optional(message.uniqueWhileLive, (value) => parseBoolean('uniqueWhileLive', value)) ?? false,
     trace: optional(message.trace, (value) => parseText('trace', value, 0, traceBytesMax)),
   };
 }
 
-const isBoolean = (field: string, value: unknown): boolean => {
+export const parseBoolean = (field: string, value: unknown): boolean => {
   if (typeof value !== 'boolean') throw invalidInput(field, value, 'true or false');
   return value;
 };
@@ -190,18 +229,18 @@ const configurationParsers: Parsers = {
   delayMs: (value) => parseDelayMs('delayMs', value),
   attemptsMax: (value) => parseInteger('attemptsMax', value, 1, attemptsMaxMax),
   retentionMs: parseRetention,
-  enqueueBlocked: (value) => isBoolean('enqueueBlocked', value),
-  dequeueBlocked: (value) => isBoolean('dequeueBlocked', value),
+  enqueueBlocked: (value) => parseBoolean('enqueueBlocked', value),
+  dequeueBlocked: (value) => parseBoolean('dequeueBlocked', value),
   rateLimit: parseRateLimit,
   history: parseHistory,
 };
 
 /** Keeps the fields that are named, `rateLimit: undefined` (no limit) included. */
 export function parseConfiguration(change: Partial<QueueConfiguration>): Partial<QueueConfiguration> {
-  const entries = Object.entries(change).map(([name, value]) => {
-    const parse = (configurationParsers as Record<string, ((value: unknown) => unknown) | undefined>)[name];
-    if (!parse) throw invalidInput(name, value, `one of ${Object.keys(configurationParsers).join(', ')}`);
-    return [name, parse(value)] as const;
+  const entries = Object.entries(parseObject('configuration', change)).map(([name, value]) => {
+    if (!Object.hasOwn(configurationParsers, name))
+      throw invalidInput(name, value, `one of ${Object.keys(configurationParsers).join(', ')}`);
+    return [name, configurationParsers[name as keyof Parsers](value)] as const;
   });
   return Object.fromEntries(entries) as Partial<QueueConfiguration>;
 }
@@ -215,6 +254,7 @@ export function parseChange(
   },
   payloadBytesMax: number,
 ): MessageChange {
+  parseObject('change', change);
   return {
     id: parseId(change.id),
     priority: optional(change.priority, parsePriority),
@@ -235,16 +275,10 @@ export function parseState(value: unknown): MessageState {
 export const parseWorker = (value: unknown): string => parseText('worker', value, 1, 200);
 export const parseCursor = (value: unknown): string => parseText('after', value, 1, 1_024);
 
-export function parseListOptions({
-  state,
-  where = {},
-  after,
-  limit = 100,
-  newestFirst = false,
-}: ListOptions) {
+export function parseListOptions(options: ListOptions) {
+  const { state, where = {}, after, limit = 100, newestFirst = false } = parseObject('options', options);
   const name = parseState(state);
-  if (typeof newestFirst !== 'boolean') throw invalidInput('newestFirst', newestFirst, 'true or false');
-  if (newestFirst && allowedMoves[name].includes('canceled')) {
+  if (parseBoolean('newestFirst', newestFirst) && allowedMoves[name].includes('canceled')) {
     const expected = 'an ended state beside it: live messages come in the order in which they go on';
     throw invalidInput('newestFirst', newestFirst, expected);
   }
@@ -264,7 +298,7 @@ export function parseDequeue(
   options: DequeueOptions,
   countMax: number,
 ): Omit<DequeueRequest, 'now'> {
-  const { count = 1, where = {}, leaseMs, requestId, worker } = options;
+  const { count = 1, where = {}, leaseMs, requestId, worker } = parseObject('options', options);
   return {
     queue: parseQueueName(queueName),
     count: parseCount('count', count, countMax),

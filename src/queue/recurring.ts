@@ -24,8 +24,10 @@ export class RecurringMessages {
   readonly #log: Log;
   readonly #storeNow: () => number | undefined;
   #refreshedAtMs = Number.NEGATIVE_INFINITY;
-  /** Of the store's clock; undefined when there is nothing recurring. */
+  /** The next tick by the store's clock; undefined when there is nothing recurring. */
   #next: number | undefined;
+  /** What is added to the local clock that never jumps to have the store's: that of this machine may be wrong. */
+  #storeAheadMs = 0;
 
   constructor({ store, log, storeNow }: RecurringOptions) {
     this.#store = store;
@@ -35,6 +37,9 @@ export class RecurringMessages {
 
   /** The first tick lies after now; one that exists with the same cron and time zone keeps its next tick. */
   async put(recurring: Omit<Recurring, 'next'>): Promise<Recurring> {
+    const { type } = await this.#store.configuration(recurring.queue);
+    if (type.kind === 'exclusive' && !Object.hasOwn(recurring.message.metadata, type.key))
+      throw invalidInput(`metadata.${type.key}`, undefined, 'a value: the queue is exclusive by this key');
     const now = await this.#store.time(this.#storeNow());
     const next = nextTick(await loadCron(), recurring, now);
     if (next === undefined) throw invalidInput('cron', recurring.cron, 'an expression that has a next tick');
@@ -57,7 +62,7 @@ export class RecurringMessages {
     if (performance.now() - this.#refreshedAtMs >= refreshMs) await this.#refresh();
     if (this.#next === undefined) return 0;
     const now = this.#storeNow();
-    if ((now ?? Date.now() + refreshMs) < this.#next) return 0;
+    if ((now ?? performance.now() + this.#storeAheadMs) < this.#next) return 0;
     const due = await this.#store.recurring({ due: true, now });
     let enqueued = 0;
     for (const recurring of due) enqueued += await this.#catchUp(recurring);
@@ -67,6 +72,7 @@ export class RecurringMessages {
 
   async #refresh(): Promise<void> {
     const all = await this.list();
+    if (all.length > 0) this.#storeAheadMs = (await this.#store.time(this.#storeNow())) - performance.now();
     this.#refreshedAtMs = performance.now();
     this.#next = all.length === 0 ? undefined : Math.min(...all.map(({ next }) => next));
   }
@@ -81,7 +87,13 @@ export class RecurringMessages {
         ...recurring.message,
         id: `${recurring.name}@${new Date(next).toISOString()}`,
       };
-      await this.#store.enqueue({ queue: recurring.queue, messages: [message], now: this.#storeNow() });
+      const [outcome] = await this.#store.enqueue({
+        queue: recurring.queue,
+        messages: [message],
+        now: this.#storeNow(),
+      });
+      if (outcome?.kind === 'refused')
+        this.#log.warn({ name: recurring.name, id: message.id, error: outcome.error }, 'a tick was refused');
       const after = nextTick(cron, recurring, next);
       if (after === undefined) {
         this.#log.warn({ name: recurring.name }, 'a recurring message has no further tick and was removed');

@@ -63,7 +63,8 @@ export interface FollowUp {
 
 export type CancelOutcome =
   | { readonly kind: 'canceled' | 'unknown' | 'busy'; readonly id: string }
-  | { readonly kind: 'terminal'; readonly id: string; readonly state: MessageState };
+  | { readonly kind: 'terminal'; readonly id: string; readonly state: MessageState }
+  | { readonly kind: 'refused'; readonly id: string; readonly error: HeadgateError };
 
 export interface MessageChange {
   readonly id: string;
@@ -83,7 +84,8 @@ export type ChangeOutcome =
 export type RequeueOutcome =
   | { readonly kind: 'requeued'; readonly id: string; readonly state: MessageState; readonly version: number }
   | { readonly kind: 'not-errored'; readonly id: string; readonly state: MessageState }
-  | { readonly kind: 'unknown' | 'busy'; readonly id: string };
+  | { readonly kind: 'unknown' | 'busy'; readonly id: string }
+  | { readonly kind: 'refused'; readonly id: string; readonly error: HeadgateError };
 
 /** A message that is enqueued again and again: `next` is the tick that has not been enqueued yet. */
 export interface Recurring {

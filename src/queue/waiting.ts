@@ -2,8 +2,24 @@
  * Dequeues that wait: one subscription a queue and one poll for all of them, however many wait. A hint wakes one waiter
  * of each filter, who passes it on when it found something (there may be more); the poll is what can be relied on.
  */
+import type { Clock } from '../clock.js';
 import type { Log } from '../log.js';
+import type { LeasedMessage } from './message.js';
 import type { QueueStore } from './store.js';
+
+/** Beyond this the subscription of a queue ends with its last waiter: names of queues may come from anywhere. */
+const watchesMax = 1_000;
+
+export interface WaitingDequeue {
+  readonly queue: string;
+  /** Equal for dequeues that look for the same. */
+  readonly filter: string;
+  readonly waitMs: number;
+  readonly signal: AbortSignal | undefined;
+  readonly look: () => Promise<LeasedMessage[]>;
+  /** True when nobody shall wait any longer. */
+  readonly isOver: () => boolean;
+}
 
 interface Waiter {
   /** Equal for waiters with an equal filter: one of them is enough to look. */
@@ -17,20 +33,42 @@ export class WaitingRoom {
   readonly #store: QueueStore;
   readonly #log: Log;
   readonly #pollMs: number;
-  readonly #storeNow: () => number | undefined;
+  readonly #clock: Clock;
   readonly #waiters = new Map<string, Set<Waiter>>();
   readonly #watches = new Map<string, Promise<() => Promise<void>>>();
   #timer: NodeJS.Timeout | undefined;
+  #isPolling = false;
 
-  constructor(options: { store: QueueStore; log: Log; pollMs: number; storeNow: () => number | undefined }) {
+  constructor(options: { store: QueueStore; log: Log; pollMs: number; clock: Clock }) {
     this.#store = options.store;
     this.#log = options.log;
     this.#pollMs = options.pollMs;
-    this.#storeNow = options.storeNow;
+    this.#clock = options.clock;
   }
 
   get isEmpty(): boolean {
     return this.#waiters.size === 0;
+  }
+
+  /** Looks, waits for a reason to look again, and passes the wake-up on when it may have left something behind. */
+  async dequeue({ queue, filter, waitMs, signal, look, isOver }: WaitingDequeue): Promise<LeasedMessage[]> {
+    const endsAtMs = this.#clock.monotonicMs() + waitMs;
+    const waiter = this.join(queue, filter);
+    try {
+      for (;;) {
+        // Measured before the look: the last one is not older than the end of the wait.
+        const leftMs = endsAtMs - this.#clock.monotonicMs();
+        const messages = await look();
+        if (messages.length > 0 || leftMs <= 0 || signal?.aborted || isOver()) {
+          this.leave(queue, waiter);
+          if (messages.length > 0) this.hint(queue);
+          return messages;
+        }
+        await this.wait(waiter, leftMs, signal);
+      }
+    } finally {
+      this.leave(queue, waiter);
+    }
   }
 
   /** Joins before the first look, so that nothing can slip in between. */
@@ -40,14 +78,17 @@ export class WaitingRoom {
     waiters.add(waiter);
     this.#waiters.set(queue, waiters);
     this.#watch(queue);
-    this.#timer ??= setTimeout(() => void this.#poll(), this.#pollMs);
+    this.#pollSoon();
     return waiter;
   }
 
   leave(queue: string, waiter: Waiter): void {
     const waiters = this.#waiters.get(queue);
     waiters?.delete(waiter);
-    if (waiters?.size === 0) this.#waiters.delete(queue);
+    if (waiters?.size === 0) {
+      this.#waiters.delete(queue);
+      if (this.#watches.size > watchesMax) this.#endWatch(queue).catch(() => undefined);
+    }
     if (this.isEmpty) {
       clearTimeout(this.#timer);
       this.#timer = undefined;
@@ -89,9 +130,7 @@ export class WaitingRoom {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     for (const waiters of this.#waiters.values()) for (const waiter of waiters) waiter.wake?.();
-    const watches = [...this.#watches.values()];
-    this.#watches.clear();
-    await Promise.all(watches.map(async (watch) => (await watch.catch(() => undefined))?.()));
+    await Promise.all([...this.#watches.keys()].map((queue) => this.#endWatch(queue)));
   }
 
   /** A hint that cannot be subscribed to is only slower; the next waiter tries again. */
@@ -105,14 +144,30 @@ export class WaitingRoom {
     });
   }
 
+  async #endWatch(queue: string): Promise<void> {
+    const watch = this.#watches.get(queue);
+    this.#watches.delete(queue);
+    await (await watch?.catch(() => undefined))?.();
+  }
+
+  /** One poll at a time, whoever comes and goes while it is on its way. */
+  #pollSoon(): void {
+    if (!this.#isPolling) this.#timer ??= setTimeout(() => void this.#poll(), this.#pollMs);
+  }
+
   async #poll(): Promise<void> {
+    this.#timer = undefined;
+    this.#isPolling = true;
     const queues = [...this.#waiters.keys()];
     try {
-      const ready = this.#store.ready ? await this.#store.ready({ queues, now: this.#storeNow() }) : queues;
+      const ready = this.#store.ready
+        ? await this.#store.ready({ queues, now: this.#clock.storeNow() })
+        : queues;
       for (const queue of ready) this.hint(queue);
     } catch (error) {
       this.#log.warn({ error }, 'a poll for waiting dequeues failed');
     }
-    this.#timer = this.isEmpty ? undefined : setTimeout(() => void this.#poll(), this.#pollMs);
+    this.#isPolling = false;
+    if (!this.isEmpty) this.#pollSoon();
   }
 }

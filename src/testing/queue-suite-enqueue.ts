@@ -131,8 +131,13 @@ export function enqueueTests(harness: () => QueueHarness): void {
       "a'b",
       'a"b\\',
       '😀',
+      '\ufeffa',
+      '__proto__',
+      'constructor',
       'A',
       'a',
+      ' a',
+      'a ',
     ];
     await enqueue(ids);
     for (const id of ids) expect((await queue.get('q', id))?.id).toBe(id);
@@ -148,12 +153,14 @@ export function enqueueTests(harness: () => QueueHarness): void {
       { change: { id: 'a\udc00b' }, field: 'id' },
       { change: { id: '' }, field: 'id' },
       { change: { payload: undefined as unknown as JsonValue }, field: 'payload' },
+      { change: { payload: { deep: [1, null, Number.POSITIVE_INFINITY] } }, field: 'payload' },
       { change: { priority: 9_007_199_254_740_992 }, field: 'priority' },
       { change: { priority: 1.5 }, field: 'priority' },
       { change: { priority: Number.NaN }, field: 'priority' },
       { change: { priority: '1e21' as unknown as number }, field: 'priority' },
       { change: { delayMs: -1 }, field: 'delayMs' },
       { change: { attemptsMax: 0 }, field: 'attemptsMax' },
+      { change: { uniqueWhileLive: 'yes' as unknown as boolean }, field: 'uniqueWhileLive' },
       { change: { metadata: Object.fromEntries(idsOf(17).map((key) => [key, 'v'])) }, field: 'metadata' },
     ];
     for (const [round, { change, field }] of bad.entries()) {
@@ -183,6 +190,19 @@ export function enqueueTests(harness: () => QueueHarness): void {
     const second = await takeOne();
     await queue.fail('q', [{ ...second, error: `${text}d` }]);
     expect(await queue.get('q', 'b')).toMatchObject({ state: 'errored', error: 'a\ufffdb\ufffdcd' });
+  });
+
+  test('whatever was thrown has an error text, of 8 KiB at most', async () => {
+    const { queue, enqueue, take } = bind(harness());
+    await enqueue(idsOf(4));
+    const thrown = [Object.create(null), { code: 7 }, undefined, 'é'.repeat(8_000)];
+    const leases = await take({ count: 4 });
+    await queue.fail(
+      'q',
+      leases.map((lease, index) => ({ ...lease, error: thrown[index] as unknown })),
+    );
+    const errors = await Promise.all(idsOf(4).map(async (id) => (await queue.get('q', id))?.error));
+    expect(errors).toEqual(['{}', '{"code":7}', 'undefined', `${'é'.repeat(4_096)}…`]);
   });
 
   test('a queue that is paused for enqueue refuses messages, a paused dequeue gives none', async () => {

@@ -138,6 +138,14 @@ export function leaseTests(harness: () => QueueHarness): void {
     expect(again[0]!.leaseToken).not.toBe(first[1]!.leaseToken);
   });
 
+  test('a repeated request gives its leases in the order of the queue, whatever was extended meanwhile', async () => {
+    const { queue, enqueue, take, takeIds } = bind(harness());
+    await enqueue(idsOf(3));
+    const [first] = await take({ count: 3, requestId: 'r1' });
+    await queue.extend('q', [first!]);
+    expect(await takeIds({ requestId: 'r1' })).toEqual(idsOf(3));
+  });
+
   test('two of the same request at once get the same leases', async () => {
     const { enqueue, take } = bind(harness());
     await enqueue(idsOf(20));

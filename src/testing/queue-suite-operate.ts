@@ -160,6 +160,69 @@ export function operateTests(harness: () => QueueHarness): void {
     await expect(queue.list('q', { state: 'nope' as 'pending' })).rejects.toMatchObject(name('state'));
     await expect(queue.configure('q', { leaseMs: 0 })).rejects.toMatchObject(name('leaseMs'));
     await expect(queue.configure('q', { typo: 1 } as object)).rejects.toMatchObject(name('typo'));
+    await expect(queue.configure('q', { constructor: 1 } as object)).rejects.toMatchObject(
+      name('constructor'),
+    );
+    const none = null as unknown as never;
+    await expect(queue.enqueue('q', none)).rejects.toMatchObject(name('messages'));
+    await expect(queue.complete('q', 'a' as unknown as [])).rejects.toMatchObject(name('leases'));
+    await expect(queue.cancel('q', 'a' as unknown as [])).rejects.toMatchObject(name('ids'));
+    await expect(queue.change('q', none)).rejects.toMatchObject(name('changes'));
+    await expect(queue.configure('q', none)).rejects.toMatchObject(name('configuration'));
+    await expect(queue.dequeue('q', none)).rejects.toMatchObject(name('options'));
+    await expect(queue.list('q', none)).rejects.toMatchObject(name('options'));
+    await expect(queue.recur(none)).rejects.toMatchObject(name('options'));
+  });
+
+  test('a member of a batch that is no such thing is refused by name and hurts none of the others', async () => {
+    const { queue, enqueue, takeOne, stateOf } = bind(harness());
+    await enqueue(['a', 'b', 'c']);
+    const refused = (field: string) => ({ kind: 'refused', error: { code: 'invalid-input', field } });
+    const lease = await takeOne();
+    const none = null as unknown as never;
+    expect(await queue.extend('q', [none, lease])).toMatchObject([refused('lease'), { kind: 'done' }]);
+    expect(await queue.complete('q', [{ ...lease, followUps: {} as [] }])).toMatchObject([
+      refused('followUps'),
+    ]);
+    expect(await queue.release('q', [{ ...lease, refund: 'no' as unknown as boolean }])).toMatchObject([
+      refused('refund'),
+    ]);
+    expect(await queue.fail('q', [none, { ...lease, error: 'x' }])).toMatchObject([
+      refused('lease'),
+      { kind: 'done', state: 'errored' },
+    ]);
+    expect(await queue.change('q', [none, { id: 'b', priority: 1 }])).toMatchObject([
+      refused('change'),
+      { kind: 'changed' },
+    ]);
+    expect(await queue.requeue('q', ['', 'a', 'a'])).toMatchObject([
+      refused('id'),
+      { kind: 'requeued', id: 'a' },
+      { kind: 'requeued', id: 'a' },
+    ]);
+    expect(await queue.cancel('q', ['x'.repeat(513), 'b', 5 as unknown as string])).toMatchObject([
+      refused('id'),
+      { kind: 'canceled', id: 'b' },
+      refused('id'),
+    ]);
+    expect(await Promise.all(['a', 'b', 'c'].map((id) => stateOf(id)))).toEqual([
+      'pending',
+      'canceled',
+      'pending',
+    ]);
+  });
+
+  test('a cursor that no page has given is refused by name', async () => {
+    const { queue, enqueue } = bind(harness());
+    await enqueue(['a']);
+    for (const state of ['pending', 'invisible', 'running', 'completed'] as const) {
+      for (const after of ['garbled', '1', '{}', '99999999999999999999.1', '1.2.3']) {
+        await expect(queue.list('q', { state, after })).rejects.toMatchObject({
+          code: 'invalid-input',
+          field: 'after',
+        });
+      }
+    }
   });
 
   test('recurring messages are set by name, and a tick is moved on by one only', async () => {

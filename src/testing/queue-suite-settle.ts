@@ -30,6 +30,21 @@ export function settleTests(harness: () => QueueHarness): void {
     expect(await depth()).toEqual([0, 0, 0]);
   });
 
+  test('a lease twice in one batch of failures or releases is ended once, as the first says', async () => {
+    const { queue, enqueue, takeOne, stateOf } = bind(harness());
+    await enqueue(['a', 'b']);
+    const [a, b] = [await takeOne(), await takeOne()];
+    const failures = [
+      { ...a, error: 'x', retryDelayMs: 1_000 },
+      { ...a, error: 'y' },
+    ];
+    const failed = { kind: 'done', state: 'invisible', version: 3 };
+    expect(await queue.fail('q', failures)).toMatchObject([failed, failed]);
+    const released = { kind: 'done', state: 'pending', version: 3 };
+    expect(await queue.release('q', [b, { ...b, delayMs: 1_000 }])).toMatchObject([released, released]);
+    expect([await stateOf('a'), await stateOf('b')]).toEqual(['invisible', 'pending']);
+  });
+
   test('a failed message comes back after its delay, keeps its error and spends its attempt', async () => {
     const { queue, clock, enqueue, takeOne, takeIds } = bind(harness());
     await enqueue(['m']);

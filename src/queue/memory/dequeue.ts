@@ -3,14 +3,14 @@ import { randomToken } from '../../ids.js';
 import type { LeasedMessage, Metadata } from '../message.js';
 import type { DequeueRequest } from '../store.js';
 import { move, sweep, type MoveContext } from './moves.js';
-import { pairsOf, type QueueTable, type StoredMessage } from './table.js';
+import { byOrder, pairsOf, type QueueTable, type StoredMessage } from './table.js';
 import { matches, toLeased } from './view.js';
 
 export function dequeueFrom(context: MoveContext, request: DequeueRequest): LeasedMessage[] {
   const { table } = context;
   sweep(context, Number.POSITIVE_INFINITY);
   const held = table.requests.get(request.requestId);
-  if (held) return [...held].map((message) => toLeased(table.name, message));
+  if (held) return [...held].sort(byOrder).map((message) => toLeased(table.name, message));
   if (table.configuration.dequeueBlocked) return [];
   const count = Math.min(request.count, allowance(context));
   const nonce = randomToken();

@@ -3,12 +3,13 @@
  * is one synchronous step, so it is linearizable by construction. Nothing survives the process.
  */
 import type { MessageEvent, MessageState } from '../message.js';
+import { invalidInput } from '../../errors.js';
 import { queueError } from '../errors.js';
 import type { Depth, FollowUp, LeaseOutcome, QueueConfiguration, QueueStore, Recurring } from '../store.js';
 import { configurationDefault } from '../store.js';
 import { dequeueFrom } from './dequeue.js';
 import { enqueueOne, refusal } from './enqueue.js';
-import { collect, forget, sweep, type MoveContext } from './moves.js';
+import { collect, forget, heldBy, sweep, type MoveContext } from './moves.js';
 import { cancelOne, changeOne, requeueOne } from './operate.js';
 import { completeOne, extendOne, failOne, releaseOne } from './settle.js';
 import { QueueTable, type StoredMessage } from './table.js';
@@ -57,11 +58,12 @@ class MemoryQueueStore implements QueueStore {
     if (transaction !== undefined) throw noTransaction();
     return this.#change(queue, now, (context) =>
       leases.map((lease): LeaseOutcome => {
-        const error = this.#followUpRefusal(lease.followUps ?? []);
-        if (error) return { kind: 'refused', id: lease.id, error };
-        const held = context.table.known.get(lease.id)?.state === 'running';
+        const { id, leaseToken, followUps = [] } = lease;
+        if (!heldBy(context, id, leaseToken)) return completeOne(context, lease);
+        const error = this.#followUpRefusal(followUps);
+        if (error) return { kind: 'refused', id, error };
         const outcome = completeOne(context, lease);
-        if (held && outcome.kind === 'done') this.#enqueueFollowUps(lease.followUps ?? [], now);
+        this.#enqueueFollowUps(followUps, now);
         return outcome;
       }),
     );
@@ -108,6 +110,8 @@ class MemoryQueueStore implements QueueStore {
   }
 
   async list({ queue, state, where, after, limit, newestFirst = false }: Request<'list'>) {
+    if (after !== undefined && !/^-?\d{1,16}\.\d{1,16}$/.test(after))
+      throw invalidInput('after', after, 'the cursor of a page');
     const table = this.#tables.get(queue);
     const inOrder = table ? inState(table, state) : [];
     const all = newestFirst ? inOrder.toReversed() : inOrder;

@@ -50,7 +50,7 @@ interface ExclusiveValue {
   head: StoredMessage | undefined;
 }
 
-const byOrder = (a: StoredMessage, b: StoredMessage) =>
+export const byOrder = (a: StoredMessage, b: StoredMessage) =>
   a.priority - b.priority || a.incarnation - b.incarnation;
 const dueAt = (message: StoredMessage) =>
   message.state === 'running' ? (message.leaseUntil ?? 0) : message.visibleAt;

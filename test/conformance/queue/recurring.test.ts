@@ -1,6 +1,7 @@
 /** Recurring messages: cron, time zones, each tick once whoever runs it. On the memory store, with a clock moved by hand. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createQueue, type Queue } from '../../../src/queue/index.js';
+import { silentLog } from '../../../src/log.js';
 import { createMemoryQueueStore } from '../../../src/queue/memory/index.js';
 import { ManualClock } from '../../../src/testing/manual-clock.js';
 
@@ -71,4 +72,37 @@ describe('recurring messages', () => {
     }
     await expect(put({ timeZone: 'No/Where' })).rejects.toMatchObject({ field: 'timeZone' });
   });
+
+  it('into an exclusive queue need its key, and a tick that is refused later is told of', async () => {
+    await queue.configure('q', { type: { kind: 'exclusive', key: 'customer' } });
+    await expect(put()).rejects.toMatchObject({ code: 'invalid-input', field: 'metadata.customer' });
+    const warnings: string[] = [];
+    const warn = (_: object, text: string) => void warnings.push(text);
+    const telling = createQueue({ store: queue.store, clock, log: { ...silentLog, warn } });
+    queues.push(telling);
+    await put({ cron: '0 * * * *', message: { payload: 1, metadata: { customer: 'ann' } } });
+    await queue.pause('q', { enqueue: true });
+    clock.advance(3_600_000);
+    await telling.start();
+    await expect.poll(() => warnings, { timeout: 10_000 }).toEqual(['a tick was refused']);
+  });
+});
+
+it('a recurring message comes by the time of the store, however wrong the clock of the process is', async () => {
+  const startedAt = Date.parse('2050-03-27T12:00:59.500Z');
+  const from = performance.now();
+  const timeNow = () => startedAt + performance.now() - from;
+  const memory = createMemoryQueueStore();
+  const recurring = memory.recurring.bind(memory);
+  const store = Object.assign(memory, {
+    time: async () => timeNow(),
+    recurring: (request: { due: boolean }) => recurring({ ...request, now: timeNow() }),
+  });
+  const queue = createQueue({ store, limits: { pollMs: 50 } });
+  await queue.recur({ name: 'each', queue: 'q', cron: '* * * * *', message: { payload: 1 } });
+  await queue.start();
+  await expect
+    .poll(async () => (await queue.get('q', 'each@2050-03-27T12:01:00.000Z'))?.state, { timeout: 10_000 })
+    .toBe('pending');
+  await queue.stop();
 });

@@ -1,5 +1,6 @@
 /** Reading: one message, lists, history. They change nothing and show the stored state. */
 import type { Queryable } from '../../../database/index.js';
+import { invalidInput } from '../../../errors.js';
 import type { Message, MessageEvent } from '../../message.js';
 import type { QueueStore } from '../../store.js';
 import {
@@ -119,9 +120,14 @@ const smallest = '-9223372036854775808';
 const largest = '9223372036854775807';
 
 function parseCursor(after: string | undefined): readonly [key: string, seq: string] | undefined {
-  const match = after === undefined ? undefined : /^(-?\d{1,19})\.(\d{1,19})$/.exec(after);
-  return match ? [match[1]!, match[2]!] : undefined;
+  if (after === undefined) return undefined;
+  const [, key = '', seq = ''] = /^(-?\d{1,19})\.(\d{1,19})$/.exec(after) ?? [];
+  if (seq === '' || !isBigint(key) || !isBigint(seq))
+    throw invalidInput('after', after, 'the cursor of a page');
+  return [key, seq];
 }
+
+const isBigint = (digits: string): boolean => BigInt.asIntN(64, BigInt(digits)) === BigInt(digits);
 
 function matches(row: StoredRow, where: Readonly<Record<string, string>>): boolean {
   const metadata = metadataOf(row.metadata);
