@@ -94,6 +94,9 @@ function buildApp(options: ServerOptions, live: Live): FastifyInstance {
   const app = Fastify({
     bodyLimit: bodyBytesMax,
     forceCloseConnections: true,
+    // Names like any other, in payloads and metadata: JSON.parse makes plain properties of them.
+    onProtoPoisoning: 'ignore',
+    onConstructorPoisoning: 'ignore',
     routerOptions: { maxParamLength: paramCharactersMax },
     frameworkErrors: (error, request, reply) => problemHandler(log)(error, request, reply),
   });

@@ -13,6 +13,7 @@ beforeAll(async () => {
 afterAll(() => server?.stop());
 
 const path = encodeURIComponent;
+const json = { 'content-type': 'application/json' };
 
 async function account(id: string): Promise<string> {
   await server.call('PUT', `/v1/accounts/${path(id)}`);
@@ -116,7 +117,6 @@ describe('ids in paths', () => {
 });
 
 describe('bad input', () => {
-  const json = { 'content-type': 'application/json' };
   const cases: readonly [
     string,
     { method: string; path: string; body?: string; headers?: Record<string, string> },
@@ -400,6 +400,57 @@ describe('a queue over HTTP', () => {
       { created: false, error: { code: 'invalid-input' } },
       { id: 'good', created: false, error: { code: 'id-conflict' } },
     ]);
+  });
+
+  it('keeps names that JavaScript has a meaning for, in payload, metadata, id and filter', async () => {
+    const body =
+      '{"messages":[{"id":"__proto__","payload":{"__proto__":{"a":1}},"metadata":{"__proto__":"x","constructor":"y"}},{"id":"b","payload":1}]}';
+    const enqueued = await server.raw('POST', '/v1/queues/named/messages', body, json);
+    expect(enqueued.body.messages).toMatchObject([{ created: true }, { created: true }]);
+    const listed = await server.raw('GET', '/v1/queues/named/messages?where.__proto__=x');
+    expect(JSON.stringify(listed.body)).toContain(
+      '"payload":{"__proto__":{"a":1}},"metadata":{"__proto__":"x"',
+    );
+    expect(listed.body.messages).toHaveLength(1);
+  });
+
+  it('enqueues what follows with the completion, or neither', async () => {
+    await server.call('PUT', '/v1/queues/charged', { type: { kind: 'exclusive', key: 'customer' } });
+    await server.call('POST', '/v1/queues/placed/messages', {
+      messages: [{ id: 'o', payload: 1, uniqueWhileLive: true, trace: '00-aa' }],
+    });
+    const [lease] = (await server.call('POST', '/v1/queues/placed/dequeue', {})).body.messages;
+    expect(lease.trace).toBe('00-aa');
+    const complete = (metadata: object) =>
+      server.call('POST', '/v1/queues/placed/messages/o/complete', {
+        leaseToken: lease.leaseToken,
+        followUps: [{ queue: 'charged', messages: [{ id: 'c', payload: 1, metadata }] }],
+      });
+    expect((await complete({})).body).toMatchObject({ code: 'invalid-input', field: 'metadata.customer' });
+    expect((await server.call('GET', '/v1/queues/charged/messages/c')).status).toBe(404);
+    expect((await complete({ customer: 'ann' })).body).toMatchObject({ state: 'completed' });
+    expect((await server.call('GET', '/v1/queues/charged/messages/c')).body).toMatchObject({
+      state: 'pending',
+    });
+    expect((await server.call('GET', '/v1/queues/placed/messages/o')).status).toBe(404);
+  });
+
+  it('hands nothing to a client that has gone while it waited', async () => {
+    const gone = new AbortController();
+    const waiting = fetch(`${server.address}/v1/queues/left/dequeue`, {
+      method: 'POST',
+      headers: json,
+      body: '{"waitMs":30000}',
+      signal: gone.signal,
+    });
+    waiting.catch(() => {});
+    // Once another waits beside it, the first one has been heard.
+    await server.call('POST', '/v1/queues/left/dequeue', { waitMs: 300 });
+    gone.abort();
+    await expect(waiting).rejects.toThrow(/abort/);
+    await server.call('POST', '/v1/queues/left/messages', { messages: [{ id: 'm', payload: 1 }] });
+    const { body } = await server.call('POST', '/v1/queues/left/dequeue', { waitMs: 10_000 });
+    expect(body.messages).toMatchObject([{ id: 'm', attempts: 1 }]);
   });
 
   it('waits for a message that is enqueued meanwhile', async () => {

@@ -3,6 +3,7 @@ import { accountRoutes } from './accounts.js';
 import { campaignRoutes } from './campaigns.js';
 import { feedRoutes } from './feed.js';
 import { homeRoutes } from './home.js';
+import { leaseRoutes } from './leases.js';
 import { messageRoutes } from './messages.js';
 import { notificationRoutes } from './notifications.js';
 import { notifyOperatingRoutes } from './notify-operating.js';
@@ -18,6 +19,7 @@ export const routes: readonly RegisterRoutes[] = [
   operatingRoutes,
   queueRoutes,
   messageRoutes,
+  leaseRoutes,
   accountRoutes,
   postRoutes,
   homeRoutes,

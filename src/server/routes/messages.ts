@@ -1,13 +1,13 @@
-/** Messages over HTTP: enqueue, dequeue, and what the holder of a lease does with it. */
+/** Messages over HTTP: enqueue and dequeue, one message, and what may be done with it by its id. */
 import { Type } from 'typebox';
-import { queueError, type LeaseOutcome, type NewMessage, type Queue } from '../../queue/index.js';
+import { queueError, type NewMessage, type Queue } from '../../queue/index.js';
 import { answers } from '../schemas.js';
 import { typed, type RegisterRoutes } from './register.js';
 
 const metadata = Type.Record(Type.String(), Type.String(), { description: 'String pairs, up to 16.' });
 const payload = Type.Unknown({ description: 'Any JSON, at most 32 KiB.' });
 
-const newMessage = Type.Object(
+export const newMessage = Type.Object(
   {
     id: Type.Optional(Type.String()),
     payload,
@@ -18,6 +18,10 @@ const newMessage = Type.Object(
     delayMs: Type.Optional(Type.Number()),
     attemptsMax: Type.Optional(Type.Number()),
     leaseMs: Type.Optional(Type.Number()),
+    uniqueWhileLive: Type.Optional(
+      Type.Boolean({ description: 'The id is free again as soon as the message has ended.' }),
+    ),
+    trace: Type.Optional(Type.String({ description: 'W3C traceparent, handed on untouched.' })),
   },
   { additionalProperties: false },
 );
@@ -59,15 +63,14 @@ export const messageSchema = Type.Object(
   { description: 'Times are unix milliseconds of the store.' },
 );
 
-const settled = Type.Object({
+export const settled = Type.Object({
   id: Type.String(),
   state: Type.String(),
   version: Type.Optional(Type.Integer()),
   leaseUntil: Type.Optional(Type.Number()),
 });
 const queueParams = Type.Object({ queue: Type.String() });
-const messageParams = Type.Object({ queue: Type.String(), id: Type.String() });
-const leaseToken = Type.String({ minLength: 1 });
+export const messageParams = Type.Object({ queue: Type.String(), id: Type.String() });
 
 function unknownMessage(queue: string, id: string) {
   return queueError('message-unknown', `there is no message "${id}" in queue "${queue}"`, {
@@ -77,35 +80,10 @@ function unknownMessage(queue: string, id: string) {
   });
 }
 
-function busyMessage(queue: string, id: string) {
+export function busyMessage(queue: string, id: string) {
   return queueError('message-busy', `message "${id}" is held by another operation; ask again`, {
     ids: { queue, message: id },
   });
-}
-
-/** The one outcome of a batch of one, as an answer or as the error it stands for. */
-function answerOf(outcome: LeaseOutcome | undefined, queue: string, id: string) {
-  const ids = { queue, message: id };
-  switch (outcome?.kind) {
-    case 'done':
-      return {
-        id,
-        state: outcome.state,
-        version: outcome.version,
-        ...(outcome.leaseUntil === undefined ? {} : { leaseUntil: outcome.leaseUntil }),
-      };
-    case 'canceled':
-      throw queueError('message-canceled', `message "${id}" has been canceled`, { ids });
-    case 'busy':
-      throw busyMessage(queue, id);
-    case 'refused':
-      throw outcome.error;
-    default:
-      throw queueError('lease-lost', `the lease of message "${id}" is not held by this token`, {
-        ids,
-        field: 'leaseToken',
-      });
-  }
 }
 
 export const messageRoutes: RegisterRoutes = async (app, { parts }) => {
@@ -183,78 +161,14 @@ export const messageRoutes: RegisterRoutes = async (app, { parts }) => {
         response: answers(200, Type.Object({ messages: Type.Array(messageSchema) })),
       },
     },
-    async (request) => ({ messages: await parts.queue().dequeue(request.params.queue, request.body) }),
-  );
-
-  at.post(
-    '/v1/queues/:queue/messages/:id/extend',
-    {
-      schema: {
-        tags,
-        params: messageParams,
-        body: Type.Object({ leaseToken, leaseMs: Type.Optional(Type.Number()) }),
-        response: answers(200, settled),
-      },
+    async ({ params: { queue }, body }, reply) => {
+      const gone = new AbortController();
+      reply.raw.once('close', () => gone.abort());
+      const messages = await parts.queue().dequeue(queue, { ...body, signal: gone.signal });
+      // Nobody is left to have them; whoever named the request may come back for them.
+      if (gone.signal.aborted && body.requestId === undefined) await parts.queue().release(queue, messages);
+      return { messages };
     },
-    async ({ params: { queue, id }, body }) =>
-      answerOf((await parts.queue().extend(queue, [{ id, ...body }]))[0], queue, id),
-  );
-
-  at.post(
-    '/v1/queues/:queue/messages/:id/complete',
-    {
-      schema: {
-        tags,
-        params: messageParams,
-        body: Type.Object({ leaseToken, result: Type.Optional(Type.Unknown()) }),
-        response: answers(200, settled),
-      },
-    },
-    async ({ params: { queue, id }, body }) =>
-      answerOf(
-        (
-          await parts
-            .queue()
-            .complete(queue, [
-              { id, leaseToken: body.leaseToken, result: body.result as NewMessage['payload'] },
-            ])
-        )[0],
-        queue,
-        id,
-      ),
-  );
-
-  at.post(
-    '/v1/queues/:queue/messages/:id/fail',
-    {
-      schema: {
-        tags,
-        summary: 'Give up this attempt; without retryDelayMs the message is errored',
-        params: messageParams,
-        body: Type.Object({ leaseToken, error: Type.String(), retryDelayMs: Type.Optional(Type.Number()) }),
-        response: answers(200, settled),
-      },
-    },
-    async ({ params: { queue, id }, body }) =>
-      answerOf((await parts.queue().fail(queue, [{ id, ...body }]))[0], queue, id),
-  );
-
-  at.post(
-    '/v1/queues/:queue/messages/:id/release',
-    {
-      schema: {
-        tags,
-        params: messageParams,
-        body: Type.Object({
-          leaseToken,
-          delayMs: Type.Optional(Type.Number()),
-          refund: Type.Optional(Type.Boolean()),
-        }),
-        response: answers(200, settled),
-      },
-    },
-    async ({ params: { queue, id }, body }) =>
-      answerOf((await parts.queue().release(queue, [{ id, ...body }]))[0], queue, id),
   );
 
   at.post(
@@ -264,6 +178,8 @@ export const messageRoutes: RegisterRoutes = async (app, { parts }) => {
       const outcome = (await parts.queue().cancel(queue, [id]))[0];
       if (outcome?.kind === 'canceled') return { id, state: 'canceled' };
       if (outcome?.kind === 'terminal') return { id, state: outcome.state };
+      if (outcome?.kind === 'busy') throw busyMessage(queue, id);
+      if (outcome?.kind === 'refused') throw outcome.error;
       throw unknownMessage(queue, id);
     },
   );
@@ -291,6 +207,7 @@ export const messageRoutes: RegisterRoutes = async (app, { parts }) => {
     async ({ params: { queue, id } }) => {
       const outcome = (await parts.queue().requeue(queue, [id]))[0];
       if (outcome?.kind === 'busy') throw busyMessage(queue, id);
+      if (outcome?.kind === 'refused') throw outcome.error;
       if (!outcome || !('state' in outcome)) throw unknownMessage(queue, id);
       return { id, state: outcome.state };
     },
