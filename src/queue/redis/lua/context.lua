@@ -88,11 +88,11 @@ local function requestOf(token)
   return sub(token, 1, find(token, '.', 1, true) - 1)
 end
 
--- A lease of a request has ended.
-local function endOfLease(c, token, requestSize)
+-- A lease of a request has ended, or `by` of them.
+local function endOfLease(c, token, requestSize, by)
   local request = requestOf(token)
   if c.requests == NONE then c.requests = {} end
-  c.requests[request] = requestSize == 1 or (c.requests[request] or 0) + 1
+  c.requests[request] = requestSize == 1 or (c.requests[request] or 0) + (by or 1)
 end
 
 -- A terminal message is to be collected then. Those that end together make one member: what is collected is checked against

@@ -9,20 +9,24 @@ local function dequeueTogether(keys, args)
   local requests = {}
   for at = 6, #args, 3 do requests[#requests + 1] = requestOf(args[at]) end
   local before = readMany(c.names[':t'], requests)
-  local answers, isEmpty = {}, c.cfg.dequeueBlocked
+  local answers, takers, places = {}, {}, {}
+  local function answerTo(k, answer)
+    local n = #answers
+    answers[n + 1], answers[n + 2] = k, answer
+  end
   for k = 1, #requests do
-    local answer = before[k] and replay(c, requests[k])
-    if not answer and not isEmpty then
-      local at = 1 + 3 * k
-      answer = handOut(c, tonumber(args[at]), tonumber(args[at + 1]), args[at + 2])
-      isEmpty = answer == NONE
-      -- The next one reads the indexes.
-      flush(c)
+    local held, at = before[k] and replay(c, requests[k]), 1 + 3 * k
+    if held then
+      answerTo(k, held)
+    else
+      takers[#takers + 1] = newTaker(tonumber(args[at]), tonumber(args[at + 1]), args[at + 2])
+      places[#takers] = k
     end
-    if answer and answer[1] then
-      local n = #answers
-      answers[n + 1], answers[n + 2] = k, answer
-    end
+  end
+  if c.cfg.dequeueBlocked or not takers[1] then return reply(c, 0, answers) end
+  local found = handOutTogether(c, takers)
+  for k = 1, #found do
+    if found[k][1] then answerTo(places[k], found[k]) end
   end
   return reply(c, 0, answers)
 end

@@ -5,9 +5,6 @@
 -- where the queue's default holds; flags: 1 unique while live, 8 has metadata), head and payload as in a body.
 -- answer: one string, two characters a message: n (new), k (known), c (conflict), b (blocked), m (no exclusivity value),
 -- and the state; and whether the queue was new.
--- As BODY_FORMAT, with the number in its two halves.
-local NEW_BODY_FORMAT = '>I4I4ddI4ddB'
-
 local function nextSeq(numbers)
   numbers.low = numbers.low + 1
   if numbers.low == SEQ_HALF then numbers.high, numbers.low = numbers.high + 1, 0 end
@@ -19,17 +16,36 @@ local function answerKnown(c, id, body, tail)
   return (payloadOf(body) == payload and 'k' or 'c') .. r[STATE]
 end
 
+-- What messages with the same options have in common: their bodies but for the number, and where they stand.
+local function shareOptions(c, batch, options)
+  local priority, delay, attempts, lease, flags = '', '', '', '', 0
+  if options ~= ',,,,0' then
+    priority, delay, attempts, lease, flags = match(options, '^([^,]*),([^,]*),([^,]*),([^,]*),(%d+)$')
+    flags = tonumber(flags)
+  end
+  batch.options, batch.hasMetadata = options, band(flags, HAS_METADATA) ~= 0
+  batch.visibleAt = c.now + (delay ~= '' and tonumber(delay) or c.cfg.delayMs)
+  batch.isVisible = batch.visibleAt <= c.now
+  batch.visibleText = pack('>I6', max(0, batch.visibleAt))
+  batch.priorityText = priority ~= '' and priority or format('%d', c.now)
+  if c.cfg.history then flags = flags + HISTORY_FROM_START end
+  if not batch.isVisible then flags = flags + BEGAN_INVISIBLE end
+  batch.shared = pack(
+    BODY_SHARED_FORMAT, priority ~= '' and tonumber(priority) or c.now, c.now, attempts ~= '' and tonumber(attempts) or c.cfg.attemptsMax,
+    batch.visibleAt, lease ~= '' and tonumber(lease) or -1, flags
+  )
+end
+
 -- What stands in p or i alone is written without a detour, all of a call together.
-local function enqueuePlain(c, batch, id, body, seq, priority, visibleAt)
+local function enqueuePlain(c, batch, id, body, seq)
   local n = #batch.bodies
   batch.bodies[n + 1], batch.bodies[n + 2] = id, body
-  if visibleAt > c.now then
-    put(c, ':i', seq .. id, visibleAt)
+  if not batch.isVisible then
+    put(c, ':i', seq .. id, batch.visibleAt)
     return 'ni'
   end
-  if visibleAt ~= batch.visibleAt then batch.visibleAt, batch.visibleText = visibleAt, pack('>I6', max(0, visibleAt)) end
   n = #batch.pending
-  batch.pending[n + 1], batch.pending[n + 2] = priority, seq .. batch.visibleText .. id
+  batch.pending[n + 1], batch.pending[n + 2] = batch.priorityText, seq .. batch.visibleText .. id
   c.hint = true
   return 'np'
 end
@@ -38,30 +54,15 @@ local function enqueueOne(c, batch, id, options, tail)
   local existing = c.bodies[id]
   if existing then return answerKnown(c, id, existing, tail) end
   if c.cfg.enqueueBlocked then return 'b-' end
-  local priorityText, delay, attempts, lease, flags = '', '', '', '', 0
-  if options ~= ',,,,0' then
-    priorityText, delay, attempts, lease, flags = match(options, '^([^,]*),([^,]*),([^,]*),([^,]*),(%d+)$')
-    flags = tonumber(flags)
-  end
-  local hasMetadata = flags ~= 0 and band(flags, HAS_METADATA) ~= 0
+  if options ~= batch.options then shareOptions(c, batch, options) end
   local key = c.cfg.exclusiveKey
-  local metadata = hasMetadata and decodeJson(sub(tail, 1, find(tail, '\n', 1, true) - 1))[1]
+  local metadata = batch.hasMetadata and decodeJson(sub(tail, 1, find(tail, '\n', 1, true) - 1))[1]
   if key and not valueAmong(metadata, key) then return 'm-' end
-  local visibleAt = c.now + (delay ~= '' and tonumber(delay) or c.cfg.delayMs)
-  if c.cfg.history then flags = flags + HISTORY_FROM_START end
-  if visibleAt > c.now then flags = flags + BEGAN_INVISIBLE end
-  local priority = c.now
-  if priorityText == '' then priorityText = batch.nowText else priority = tonumber(priorityText) end
   nextSeq(batch)
-  local body = pack(
-    NEW_BODY_FORMAT, batch.high, batch.low, priority, c.now, attempts ~= '' and tonumber(attempts) or c.cfg.attemptsMax, visibleAt,
-    lease ~= '' and tonumber(lease) or -1, flags
-  ) .. tail
-  local seq = sub(body, 1, 8)
+  local seq = packSeq(batch.high, batch.low)
+  local body = seq .. batch.shared .. tail
   c.bodies[id] = body
-  if not key and not hasMetadata and not c.wantsEvents then
-    return enqueuePlain(c, batch, id, body, seq, priorityText, visibleAt)
-  end
+  if not key and not metadata and not c.wantsEvents then return enqueuePlain(c, batch, id, body, seq) end
   local r = recordOfBody(id, body)
   r[METADATA] = metadata
   c.records[id] = r
@@ -88,7 +89,10 @@ local function enqueueAll(c, args, from)
   for k = from, #args, 3 do ids[#ids + 1] = args[k] end
   readKnown(c, ids)
   local last = c.seq
-  local batch = { high = 0, low = 0, bodies = {}, pending = {}, nowText = format('%d', c.now), visibleAt = false, visibleText = '' }
+  local batch = {
+    high = 0, low = 0, bodies = {}, pending = {}, options = false, shared = '', hasMetadata = false, isVisible = true, visibleAt = 0,
+    visibleText = '', priorityText = '',
+  }
   if last then batch.high, batch.low = unpackFields('>I4I4', last) end
   local low, isPlain = batch.low, not c.cfg.exclusiveKey
   for k = from, #args, 3 do

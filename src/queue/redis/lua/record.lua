@@ -5,8 +5,10 @@
 -- State record: fixed fields, lease token, history, text (the result of a completed message, else the last error).
 -- Times and milliseconds are doubles, exact for every safe integer; -1 stands for none.
 -- A history entry: from, to, at, attempt, version; `-` for no state. The enqueue's own entry is in the body.
+local BODY_SHARED_FORMAT, BODY_SHARED_AT = '>ddI4ddB', 9
 local BODY_FORMAT, BODY_SIZE = '>c8ddI4ddB', 45
-local STATE_FORMAT, STATE_SIZE = '>c1c1BI4I4ddddddddI2c8I2I2', 89
+local STATE_HEAD_FORMAT, STATE_HEAD_SIZE = '>c1c1BI4I4ddddddddI2', 77
+local STATE_FORMAT, STATE_SIZE = STATE_HEAD_FORMAT .. 'c8I2I2', 89
 local EVENT_FORMAT, EVENT_SIZE = '>c1c1I6I4I6', 18
 local EVENTS_MAX = 256
 
