@@ -97,7 +97,11 @@ describe('headgate notify', () => {
     const first = await json(...send);
     expect(first).toMatchObject({ duplicate: false, deliveries: [{ address: '+41791234567' }] });
     expect(await json(...send)).toMatchObject({ id: first.id, duplicate: true });
-    await until('the delivery', async () => (await json('ledger', '--kind', 'otp')).sent === 1);
+    await until(
+      'the delivery',
+      async () => (await call(address, 'GET', '/v1/ledger?kind=otp')).body.sent === 1,
+    );
+    expect(await json('ledger', '--kind', 'otp')).toMatchObject({ sent: 1 });
     const { output } = await headgate('get', first.id, ...on());
     expect(output).toMatch(/accepted[\s\S]*sending[\s\S]*sent/);
     expect(output).not.toContain('482913');
