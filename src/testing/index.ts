@@ -50,8 +50,3 @@ export {
   QueueRecord,
   recordQueueStore,
 } from './queue-history-check.js';
-export {
-  type OpenedQueueStore,
-  queueStoreSuite,
-  type QueueStoreSuiteOptions,
-} from './queue-store-suite.js';
