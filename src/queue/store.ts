@@ -299,6 +299,12 @@ export interface QueueStore extends Component {
   }): Promise<{ readonly completed: LeaseOutcome[]; readonly messages: LeasedMessage[] }>;
 
   /**
+   * Optional: calls that are on their way at once are carried out at once. Under load a dequeue and completions are then
+   * sooner done as two calls than in one; and of two dequeues the later may be carried out first.
+   */
+  readonly sideBySide?: boolean;
+
+  /**
    * Optional, for a worker of several queues that waits: those of `queues` in which something may be dequeueable, in
    * one statement. May name a queue too many, never one too few.
    */

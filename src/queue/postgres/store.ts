@@ -60,6 +60,7 @@ function prepareAll(schema: string) {
 
 class PostgresQueueStore implements QueueStore {
   readonly name = 'postgres';
+  readonly sideBySide: boolean;
   readonly #database: Database;
   readonly #schema: string;
   readonly #log: Log;
@@ -74,6 +75,7 @@ class PostgresQueueStore implements QueueStore {
   #maintainedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor({ database, schema = 'headgate_queue', log = silentLog }: PostgresQueueStoreOptions) {
+    this.sideBySide = database.driver === 'pg';
     this.#database = database;
     this.#schema = schema;
     this.#log = log;

@@ -44,6 +44,8 @@ interface Fetch {
   readonly source: Source;
   readonly lane: LaneSource | undefined;
   readonly count: number;
+  /** No slot waits for it. */
+  readonly ahead: boolean;
   /** The number of the call among those for the queue's shared slots. */
   readonly call: number;
   readonly requestId: string;
@@ -78,6 +80,15 @@ export class Fetcher {
     this.#planLanes();
   }
 
+  /**
+   * Asks for more before what has just come is handled, so that a store that has a process of its own for each call works
+   * meanwhile. Only while a queue gives all that is asked for: below that an answer would mostly be empty.
+   */
+  planAhead(): void {
+    const isFull = ({ state }: Source) => state === 'full';
+    if (this.#options.settings.store.sideBySide === true && this.sources.some(isFull)) this.plan();
+  }
+
   /** Repeats what was lost: also while stopping, so that it can be handed back. */
   resume(): void {
     for (let lost = this.#lost[0]; lost !== undefined && this.#options.gate.mayCall(); lost = this.#lost[0]) {
@@ -91,11 +102,12 @@ export class Fetcher {
     let idle = ledger.sharedFree() * settings.callSize - waiting.size - this.#askedShared;
     const ahead = prefetchTarget(rate, settings.prefetch);
     if (idle <= 0 && idle + ahead < ahead / 4) return;
+    const mayAskTwice = settings.store.sideBySide !== true && idle + ahead >= secondCallLeast;
     const shares = shareOut({
       sources: this.sources,
       count: idle + ahead,
       slots: settings.slots,
-      canAsk: (source) => source.calls === 0 || (source.calls === 1 && idle + ahead >= secondCallLeast),
+      canAsk: ({ calls }) => calls === 0 || (calls === 1 && mayAskTwice),
     });
     for (const [source, wanted] of shares) {
       const count = Math.min(
@@ -104,7 +116,7 @@ export class Fetcher {
       );
       if (count < (source.calls === 0 ? 1 : secondCallLeast)) continue;
       if (!this.#maySend()) return;
-      this.#ask({ source, lane: undefined, count });
+      this.#ask({ source, lane: undefined, count, ahead: idle <= 0 });
       idle = Math.max(0, idle - count);
     }
   }
@@ -121,7 +133,7 @@ export class Fetcher {
         );
         if (!lane.maybe || lane.asked > 0 || count <= 0) continue;
         if (!this.#maySend()) return;
-        this.#ask({ source, lane, count });
+        this.#ask({ source, lane, count, ahead: false });
       }
     }
   }
@@ -150,10 +162,9 @@ export class Fetcher {
     }
     const fetch = { ...request, call, requestId: randomToken() };
     const { settler, settings } = this.#options;
-    void this.#send(
-      fetch,
-      settings.store.settleAndDequeue === undefined ? [] : settler.takeCompletions(source.queue),
-    );
+    const { settleAndDequeue, sideBySide } = settings.store;
+    const goesAlone = settleAndDequeue === undefined || (sideBySide === true && fetch.ahead);
+    void this.#send(fetch, goesAlone ? [] : settler.takeCompletions(source.queue));
   }
 
   async #send(fetch: Fetch, completions: readonly Completion[]): Promise<void> {

@@ -185,6 +185,7 @@ export class Run {
       this.#handBack(() => true);
       return;
     }
+    this.fetcher.planAhead();
     this.slots.startWhatFits();
     this.#handBack(({ message }) => {
       if (message.attempts < message.attemptsMax) return false;
