@@ -100,27 +100,28 @@ do
     return members
   end
 
-  -- One message alone, without a table in between; calls follow one another, so one taker serves them all.
-  local alone
+  -- One message alone: straight on, because every table and every word of code counts for a call that does so little.
   local function leaseAlone(c, askedMs, token)
     local names = c.names
     local member = call('ZPOPMIN', names[':p'], '1')[1]
     if not member then return NONE end
     local id = sub(member, WAITING_KEY_AT)
     local body = not c.wantsEvents and call('HGET', names[':m'], id)
-    alone = alone or newTaker(1)
-    local taker = alone
-    taker.askedMs, taker.token = askedMs, token
     if body then
-      prepare(c, taker, 1)
-      local state, seq = firstLease(c, taker, body)
+      local seq, priority, _, attemptsMax, visibleAt, ownMs, flags = unpackFields(BODY_FORMAT, body)
+      local own, ends = tokenOf(token, seq), leaseEnd(c, ownMs, askedMs)
+      local event = c.cfg.history and pack(EVENT_FORMAT, 'p', 'r', c.now, 1, 2) or ''
+      local state = band(flags, HAS_METADATA) == 0 and pack(
+        STATE_FORMAT, 'r', '-', flags, 1, attemptsMax, 2, priority, visibleAt, ownMs, ends, c.now, -1, -1, 1, seq, #own, #event
+      ) .. own .. event
       if state and call('HSETNX', names[':s'], id, state) == 1 then
-        call('ZADD', names[':r'], taker.endsText, seq .. id)
+        comesDue(c, ends)
+        call('ZADD', names[':r'], format('%d', ends), seq .. id)
         call('HSET', names[':t'], requestOf(token), '1' .. id)
         return { id, body, state }
       end
     end
-    return leaseMembers(c, { member }, { taker })[1]
+    return leaseMembers(c, { member }, { newTaker(1, askedMs, token) })[1]
   end
 
   -- Nothing where the rate limit lets none through.
