@@ -26,6 +26,7 @@ export const queueErrors = {
     status: 409,
     meaning: 'Type and exclusivity key of a queue cannot change while it holds messages.',
   },
+  'recurring-unknown': { status: 404, meaning: 'There is no recurring message of this name.' },
   'transaction-unsupported': { status: 422, meaning: 'The store cannot take part in this transaction.' },
 } as const satisfies ErrorTable;
 

@@ -25,6 +25,7 @@ import type {
   RecurOptions,
 } from './queue.js';
 import { RecurringMessages } from './recurring.js';
+import { requeueAll } from './requeue-all.js';
 import { waitForResult } from './results.js';
 import type {
   CancelOutcome,
@@ -193,6 +194,16 @@ export class StoreQueue implements Queue {
     return this.#eachId<RequeueOutcome>(ids, (step) =>
       this.store.requeue({ queue, ids: step, now: this.#clock.storeNow() }),
     );
+  }
+
+  async requeueAll(queueName: string, where: Metadata = {}): Promise<number> {
+    return requeueAll({
+      store: this.store,
+      queue: parse.parseQueueName(queueName),
+      where: parse.parseMetadata('where', where),
+      limit: Math.min(1_000, this.#limits.batchMax),
+      storeNow: () => this.#clock.storeNow(),
+    });
   }
 
   async purge(queueName: string, state: Exclude<MessageState, 'running'>): Promise<number> {

@@ -144,6 +144,8 @@ export interface Queue extends Component {
   ): Promise<ChangeOutcome[]>;
   /** Errored messages wait again, their attempts anew. */
   requeue(queue: string, ids: readonly string[]): Promise<RequeueOutcome[]>;
+  /** All errored messages, or those that match, in bounded steps; answers how many wait again. */
+  requeueAll(queue: string, where?: Metadata): Promise<number>;
   /** Forgets all messages of a state in bounded steps; answers how many. */
   purge(queue: string, state: Exclude<MessageState, 'running'>): Promise<number>;
 

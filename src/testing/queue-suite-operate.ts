@@ -1,5 +1,6 @@
 /** Store suite: cancel, change, requeue, purge, list. */
 import { expect, test } from 'vitest';
+import { createQueue } from '../queue/index.js';
 import { bind, idsOf, type QueueHarness, startsAt } from './queue-suite-harness.js';
 
 export function operateTests(harness: () => QueueHarness): void {
@@ -81,6 +82,25 @@ export function operateTests(harness: () => QueueHarness): void {
       ['pending', 'running'],
       ['running', 'completed'],
     ]);
+  });
+
+  test('all errored messages, or those that match, are requeued in steps', async () => {
+    const { store, clock, enqueue, depth } = bind(harness());
+    const queue = createQueue({ store, clock, limits: { batchMax: 4 } });
+    await enqueue(idsOf(10), { metadata: { k: 'v' } });
+    await enqueue(idsOf(3, 'other'));
+    for (let left = 13; left > 0; left -= 4) {
+      const leases = await queue.dequeue('q', { count: 4 });
+      await queue.fail(
+        'q',
+        leases.map((lease) => ({ ...lease, error: 'x' })),
+      );
+    }
+    expect(await queue.requeueAll('q', { k: 'v' })).toBe(10);
+    expect(await depth({ k: 'v' })).toEqual([0, 10, 0]);
+    expect(await queue.requeueAll('q')).toBe(3);
+    expect(await queue.requeueAll('q')).toBe(0);
+    expect(await depth()).toEqual([0, 13, 0]);
   });
 
   test('purge forgets all messages of one state, their ids with them', async () => {

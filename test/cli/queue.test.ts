@@ -83,6 +83,31 @@ describe('headgate queue', () => {
     });
   });
 
+  it('fails a message, lets all that failed wait again, and sets what recurs', {
+    timeout: 120_000,
+  }, async () => {
+    await enqueue('again', { id: 'a', payload: 1 });
+    const { body } = await server.call('POST', '/v1/queues/again/dequeue', {});
+    const [{ leaseToken }] = body.messages;
+    expect(await json('fail', 'again', 'a', leaseToken, '--error', 'no route')).toMatchObject({
+      state: 'errored',
+    });
+    expect(await json('requeue', 'again', '--all')).toEqual({ requeued: 1 });
+    const next = await json(
+      'recur',
+      'nightly',
+      'again',
+      '0 3 * * *',
+      '--time-zone',
+      'Asia/Tokyo',
+      '--payload',
+      '{}',
+    );
+    expect(new Date(next.next).toISOString()).toMatch(/T18:00:00.000Z$/);
+    const { body: all } = await server.call('GET', '/v1/recurring');
+    expect(all.recurring).toMatchObject([{ name: 'nightly', queue: 'again', message: { payload: {} } }]);
+  });
+
   it('prints a table for people', { timeout: 120_000 }, async () => {
     await enqueue('shown', { id: 'x', payload: { n: 1 } });
     const { output } = await headgate('peek', 'shown', '--url', server.address);
@@ -122,6 +147,7 @@ describe('headgate queue', () => {
     [['enqueue', 'mail', '--payload', 'broken{'], 2, '--payload: expected JSON'],
     [['enqueue', 'mail', '--payload', '1', '--priority', '1.5'], 2, 'priority: expected'],
     [['peek', 'mail', '--where', 'nonsense'], 2, '--where: expected KEY=VALUE'],
+    [['requeue', 'mail'], 2, '<id>: expected the id of a message, or --all'],
   ])(
     'answers %j with exit code %i and names what is wrong',
     { timeout: 120_000 },

@@ -435,6 +435,18 @@ describe('a queue over HTTP', () => {
     expect((await server.call('GET', '/v1/queues/placed/messages/o')).status).toBe(404);
   });
 
+  it('sets what recurs by its name, shows it as it was set, and ends it', async () => {
+    const set = (body: object) => server.call('PUT', '/v1/recurring/a%2Fb', body);
+    const message = { payload: { n: 1 }, metadata: { k: 'v' }, uniqueWhileLive: true };
+    const { body } = await set({ queue: 'r', cron: '0 3 * * *', timeZone: 'Europe/Berlin', message });
+    expect(body).toEqual({ name: 'a/b', next: expect.any(Number) });
+    const shown = { ...body, queue: 'r', cron: '0 3 * * *', timeZone: 'Europe/Berlin', message };
+    expect((await server.call('GET', '/v1/recurring')).body).toEqual({ recurring: [shown] });
+    expect((await set({ queue: 'r', cron: '61 * * * *', message })).body).toMatchObject({ field: 'cron' });
+    expect((await server.call('DELETE', '/v1/recurring/a%2Fb')).body).toEqual({ name: 'a/b' });
+    expect((await server.call('DELETE', '/v1/recurring/a%2Fb')).body.code).toBe('recurring-unknown');
+  });
+
   it('hands nothing to a client that has gone while it waited', async () => {
     const gone = new AbortController();
     const waiting = fetch(`${server.address}/v1/queues/left/dequeue`, {

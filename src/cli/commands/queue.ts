@@ -1,9 +1,13 @@
 /** `headgate queue …`: what an operator or a script does with queues and messages, over the HTTP API. */
 import type { Command } from 'commander';
+import { invalidInput } from '../../errors.js';
 import { json, number, pairs } from '../arguments.js';
 import type { Environment, Flags } from '../config.js';
 import { clientCommands, type ClientRun } from '../client-commands.js';
 import { print, table } from '../output.js';
+import { addLeases } from './queue-leases.js';
+import { messageOf, withMessage } from './queue-message.js';
+import { addRecurring } from './queue-recurring.js';
 
 type Rows = Readonly<Record<string, unknown>>[];
 type Run = ClientRun;
@@ -85,15 +89,7 @@ const history: Run = async (client, flags, queue = '', id = '') => {
 };
 
 const enqueue: Run = async (client, flags, queue = '') => {
-  const { id, priority, metadata, delayMs, attemptsMax, payload } = flags;
-  const message = {
-    id,
-    priority,
-    metadata,
-    delayMs,
-    attemptsMax,
-    payload: json('--payload', String(payload)),
-  };
+  const message = { id: flags['id'], ...messageOf(flags) };
   const { messages } = await client.post<{ messages: Rows }>(`/v1/queues/${path(queue)}/messages`, {
     messages: [message],
   });
@@ -114,22 +110,32 @@ const dequeue: Run = async (client, flags, queue = '') => {
   );
 };
 
-const complete: Run = async (client, flags, queue = '', id = '', leaseToken = '') => {
-  const result = flags['result'] === undefined ? undefined : json('--result', String(flags['result']));
-  print(
-    await client.post<object>(`${messagePath(queue, id)}/complete`, { leaseToken, result }),
-    asJson(flags),
-    (answer) => table([answer]),
+const cancel: Run = async (client, flags, queue = '', id = '') => {
+  print(await client.post<object>(`${messagePath(queue, id)}/cancel`, {}), asJson(flags), (answer) =>
+    table([answer]),
   );
 };
 
-const move =
-  (operation: 'cancel' | 'requeue'): Run =>
-  async (client, flags, queue = '', id = '') => {
-    print(await client.post<object>(`${messagePath(queue, id)}/${operation}`, {}), asJson(flags), (answer) =>
-      table([answer]),
-    );
+const requeue: Run = async (client, flags, queue = '', id = '') => {
+  if ((flags['all'] === true) === (id !== ''))
+    throw invalidInput('<id>', id === '' ? undefined : id, 'the id of a message, or --all without one');
+  const { where } = flags;
+  if (id !== '' && where !== undefined) throw invalidInput('--where', where, '--all beside it');
+  const answer = await (id === ''
+    ? client.post<object>(`/v1/queues/${path(queue)}/requeue`, { where })
+    : client.post<object>(`${messagePath(queue, id)}/requeue`, {}));
+  print(answer, asJson(flags), (shown) => table([shown]));
+};
+
+const change: Run = async (client, flags, queue = '', id = '') => {
+  const { priority, visibleAt, payload } = flags;
+  const body = {
+    priority,
+    visibleAt,
+    payload: payload === undefined ? undefined : json('--payload', String(payload)),
   };
+  print(await client.patch<object>(messagePath(queue, id), body), asJson(flags), (answer) => table([answer]));
+};
 
 const block =
   (blocked: boolean): Run =>
@@ -181,13 +187,8 @@ export function addQueue(program: Command, environment: Environment): void {
     `\nAn id that begins with a dash stands behind two of them:\n  headgate queue get mail --json -- -7`,
   );
   add('history <queue> <id>', 'what happened to a message', history);
-  add('enqueue <queue>', 'enqueue one message', enqueue)
-    .requiredOption('--payload <json>', 'any JSON')
+  withMessage(add('enqueue <queue>', 'enqueue one message', enqueue))
     .option('--id <id>', 'default: a new one')
-    .option('--priority <number>', 'lower first; default: now in unix milliseconds', number('--priority'))
-    .option('--metadata <key=value>', 'may be given several times', pairs('--metadata'))
-    .option('--delay-ms <number>', 'not before', number('--delay-ms'))
-    .option('--attempts-max <number>', 'dequeues before it is errored', number('--attempts-max'))
     .addHelpText(
       'after',
       `\nExample:\n  headgate queue enqueue mail --id receipt-1 --payload '{"to":"ann"}' --metadata region=eu`,
@@ -197,12 +198,16 @@ export function addQueue(program: Command, environment: Environment): void {
     .option('--count <number>', 'at most', number('--count'), 1)
     .option('--lease-ms <number>', 'length of the lease', number('--lease-ms'))
     .option('--wait-ms <number>', 'wait for one, at most 30000', number('--wait-ms'));
-  add('complete <queue> <id> <leaseToken>', 'complete a leased message', complete).option(
-    '--result <json>',
-    'kept with the message',
-  );
-  add('requeue <queue> <id>', 'let an errored message wait again', move('requeue'));
-  add('cancel <queue> <id>', 'cancel a message that has not ended', move('cancel'));
+  addLeases(add);
+  add('change <queue> <id>', 'change a message that waits', change)
+    .option('--priority <number>', 'lower first', number('--priority'))
+    .option('--visible-at <number>', 'unix milliseconds; 0: at once', number('--visible-at'))
+    .option('--payload <json>', 'any JSON');
+  add('requeue <queue> [id]', 'let an errored message wait again, or --all', requeue)
+    .option('--all', 'all errored messages')
+    .option(...where)
+    .addHelpText('after', `\nExample:\n  headgate queue requeue mail --all --where region=eu`);
+  add('cancel <queue> <id>', 'cancel a message that has not ended', cancel);
   add('pause <queue>', 'hand out no more messages', block(true)).option(
     '--enqueue',
     'take no more messages instead',
@@ -213,4 +218,5 @@ export function addQueue(program: Command, environment: Environment): void {
     `\nExample:\n  headgate queue configure mail '{"leaseMs":60000,"attemptsMax":5}'`,
   );
   add('purge <queue> <state>', 'forget all messages of a state (not running)', purge);
+  addRecurring(add);
 }

@@ -8,7 +8,19 @@ import { configurationDefault, settledTokenMs } from '../store.js';
 import { packConfiguration } from './configuration.js';
 
 /** In this order: a file uses what those before it define. */
-const shared = ['keys', 'record', 'context', 'flush', 'moves', 'enqueue', 'lease', 'hand-out', 'dequeue', 'settle', 'complete'];
+const shared = [
+  'keys',
+  'record',
+  'context',
+  'flush',
+  'moves',
+  'enqueue',
+  'lease',
+  'hand-out',
+  'dequeue',
+  'settle',
+  'complete',
+];
 /** Nobody uses what these define: each is a block of its own, because a Lua chunk has room for 200 names. */
 const separate = ['dequeue-together', 'complete-and-more', 'follow-ups', 'operate', 'read', 'shards', 'keep'];
 

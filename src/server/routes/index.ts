@@ -11,6 +11,7 @@ import { operatingRoutes } from './operating.js';
 import { postRoutes } from './posts.js';
 import { queueRoutes } from './queues.js';
 import { receiptRoutes } from './receipts.js';
+import { recurringRoutes } from './recurring.js';
 import type { RegisterRoutes } from './register.js';
 import { sessionRoutes } from './session.js';
 import { userRoutes } from './users.js';
@@ -20,6 +21,7 @@ export const routes: readonly RegisterRoutes[] = [
   queueRoutes,
   messageRoutes,
   leaseRoutes,
+  recurringRoutes,
   accountRoutes,
   postRoutes,
   homeRoutes,

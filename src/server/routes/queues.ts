@@ -163,6 +163,24 @@ export const queueRoutes: RegisterRoutes = async (app, { parts }) => {
     },
   );
 
+  at.post(
+    '/v1/queues/:queue/requeue',
+    {
+      config: { admin: true },
+      schema: {
+        tags,
+        summary: 'All errored messages, or those that match, wait again; in bounded steps',
+        params: queueParams,
+        body: Type.Object(
+          { where: Type.Optional(Type.Record(Type.String(), Type.String())) },
+          { additionalProperties: false },
+        ),
+        response: answers(200, Type.Object({ requeued: Type.Integer() })),
+      },
+    },
+    async ({ params: { queue }, body }) => ({ requeued: await parts.queue().requeueAll(queue, body.where) }),
+  );
+
   at.delete(
     '/v1/queues/:queue/messages',
     {
