@@ -104,4 +104,26 @@ describe.each(databases)('the short way of a home on $name', (on) => {
     await world.feed.unmute({ muter: 'r', muted: 'b' });
     expect(idsOf(await walkOlder(world.feed, 'r', 20))).toEqual([...hidden.slice(10), ...kept]);
   });
+  test('a reader who mutes more accounts than a page keeps in mind sees none of them', async () => {
+    const world = await open();
+    const many = Array.from({ length: 101 }, (_, number) => `m${number}`);
+    await world.accounts('r', ...many, 'a', 'b', 'z');
+    for (const followee of ['a', 'b']) await world.feed.follow({ follower: 'r', followee });
+    await world.open('r');
+    const [ofZ] = await publish(world, 'z', 1);
+    await world.feed.publish({ author: 'b', repostOf: ofZ });
+    const shown = async () => idsOf(await walkOlder(world.feed, 'r', 2));
+    const [seen, muted] = [await publish(world, 'a', 3), await publish(world, 'b', 3)];
+    await world.drain();
+    expect(await shown()).toEqual([...muted, ...seen, ofZ]);
+    await world.feed.mute({ muter: 'r', muted: 'z' });
+    for (const other of many) await world.feed.mute({ muter: 'r', muted: other });
+    expect(await shown()).toEqual([...muted, ...seen]);
+    await world.feed.mute({ muter: 'r', muted: 'b' });
+    expect(await shown()).toEqual(seen);
+    await world.feed.unmute({ muter: 'r', muted: 'z' });
+    expect(await shown(), 'muted is who reposted it').toEqual(seen);
+    await world.feed.unmute({ muter: 'r', muted: 'b' });
+    expect(await shown()).toEqual([...muted, ...seen, ofZ]);
+  });
 });

@@ -22,8 +22,8 @@ const faults: Readonly<Record<string, readonly [string, string]>> = {
     'and false',
   ],
   'a timeline whose entries were lost counts as live': [
-    'and exists (select 1 from {{schema}}.timeline t where t.reader = r.account and t.post = -r.token)',
-    '',
+    'exists (select 1 from {{schema}}.timeline t where t.reader = r.account and t.post = -r.token)',
+    'true',
   ],
   'nothing is read past the end of the timeline': [
     'if p_floor > 0 and cardinality(recent)',
@@ -37,11 +37,11 @@ const faults: Readonly<Record<string, readonly [string, string]>> = {
     'where (p.author = p_reader or exists (',
     'where (true or exists (',
   ],
-  'an original is shown at every repost': ['place.first = p.id', 'true'],
-  'deleted originals are shown': ['o.id = p.repost_of and o.deleted_at is null', 'o.id = p.repost_of'],
+  'an original is shown at every repost': ['elsif first = p_id then', 'else'],
+  'deleted originals are shown': ['o.id = p_original and o.deleted_at is null', 'o.id = p_original'],
 };
 
-const files = ['0002-visible.sql', '0003-home.sql'];
+const files = ['0002-visible.sql', '0003-candidates.sql', '0006-home.sql'];
 
 /** Each function by name. */
 async function functionsNow(): Promise<ReadonlyMap<string, string>> {

@@ -1,4 +1,4 @@
-/** Reading a home: one round trip to the functions of the migrations 0002-visible.sql and 0003-home.sql. */
+/** Reading a home: one round trip to the function of the migration 0006-home.sql. */
 import type { AuthorMode } from '../account.js';
 import type { EntrySource, HomeItem } from '../home.js';
 import type { Visibility } from '../post.js';
@@ -38,7 +38,7 @@ type Told = [
   exhausted: string,
   lastPosition: string,
   readAt: string,
-  mergedListIsOld?: string,
+  mergedListIsOld: string,
 ];
 
 export type PageRow = EntryRow & { told: string[] | null };
@@ -54,7 +54,7 @@ export function homeOperations(schema: string): HomeStore {
     from ${schema}.home_page($1, $2, $3, $4, $8, $5, $6, $7) h`;
   const visible = `
     select v.* from ${schema}.accounts a cross join lateral ${schema}.visible_entries(
-      a.number, $2::bigint[], array(select 0 from unnest($2::bigint[])), true, true) v
+      a.number, $2::bigint[], array(select 0 from unnest($2::bigint[])), ${schema}.hidden_authors(a.number, $2::bigint[])) v
     where a.id = $1 and a.erased_at is null
     order by array_position($2::bigint[], v."position")`;
   const store = `
@@ -95,7 +95,7 @@ export function homeOperations(schema: string): HomeStore {
   };
 }
 
-/** A page out of the rows of `home_page` or `home_page_apart`; undefined: there is no such reader. */
+/** A page out of the rows of `home_page`; undefined: there is no such reader. */
 export function pageFromRows(rows: PageRow[], older: boolean): HomePage | undefined {
   // The last row tells what was looked at.
   const told = rows.pop()?.told;

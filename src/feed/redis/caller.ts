@@ -32,6 +32,11 @@ export class ScriptCaller {
   }
 
   async call(call: Call): Promise<Answered<unknown>> {
+    await guarded(() => this.#connection.ready());
+    const { reply, server } = await this.#send(this.#connection.nodeOf(call.slot), [call]);
+    const [error, answer] = reply[0]!;
+    if (error === null) return { reply: answer, server };
+    if (!isOnItsWay(error)) throw unavailable(error.message, error);
     return (await this.callAll([call]))[0]!;
   }
 

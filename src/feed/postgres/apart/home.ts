@@ -1,5 +1,5 @@
 /**
- * Reading a home whose timeline is outside the database: a window of the list, then one round trip to `home_page_apart`, which
+ * Reading a home whose timeline is outside the database: a window of the list, then one round trip to `home_page`, which
  * decides whether the list is believed. A list that cannot be read is no reason to fail: the home is read from the posts.
  */
 import type { Queryable } from '../../../database/index.js';
@@ -21,8 +21,8 @@ type PageInput = Parameters<HomeStore['homePage']>[1];
 export function homeApart({ schema, lists }: Apart): Pick<HomeStore, 'homePage'> {
   const numberOf = readerNumbers(schema);
   const page = `
-    select h.* from ${schema}.home_page_apart(
-      $1, $2, $3, $4, $8, $5, $6, $7, $9, $10, $11, $12, $13::bigint[], $14) h`;
+    select h.* from ${schema}.home_page(
+      $1, $2, $3, $4, $8, $5, $6, $7, true, $9, $10, $11, $12, $13::bigint[], $14) h`;
 
   async function windowOf(reader: string, input: PageInput, count: number): Promise<ListWindow | undefined> {
     try {

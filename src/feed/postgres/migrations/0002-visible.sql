@@ -58,53 +58,93 @@ create type {{schema}}.home_entry as (
   reposted_at bigint
 );
 
--- Candidates that the reader may see and that stand at their own place, hydrated: against the source of truth. Most posts
--- are no reposts and most readers hide nobody: what those need costs the others no probe of an index.
-create function {{schema}}.visible_entries(
-  p_reader bigint, p_ids bigint[], p_sources integer[], p_mutes boolean, p_blocks boolean)
-returns setof {{schema}}.home_entry
-language sql stable as $$
-  select c.id, case when p.author = p_reader then 1 else c.source end,
-    coalesce(o.id, p.id), coalesce(oa.id, pa.id),
-    case when o.id is null then p.key else o.key end,
-    case when o.id is null then p.body else o.body end,
-    case when o.id is null then p.data else o.data end,
-    coalesce(o.visibility, p.visibility), null::bigint,
-    coalesce(o.created_at, p.created_at),
-    case when o.id is null then p.edited_at else o.edited_at end,
-    coalesce(o.mode, p.mode), w.post is null,
-    pa.id, ra.id, r.id, r.created_at
-  from unnest(p_ids, p_sources) as c (id, source)
-  join {{schema}}.posts p on p.id = c.id and p.deleted_at is null
-  join {{schema}}.accounts pa on pa.number = p.author and pa.erased_at is null
-  -- The original of a repost.
-  left join {{schema}}.posts o on o.id = p.repost_of and o.deleted_at is null
-  left join {{schema}}.accounts oa on oa.number = o.author and oa.erased_at is null
-  cross join lateral (
-    select case when coalesce(o.has_reposts, p.has_reposts)
-      then {{schema}}.first_repost(p_reader, coalesce(o.id, p.id)) end as first) place
-  left join {{schema}}.posts r on r.id = place.first
-  left join {{schema}}.accounts ra on ra.number = r.author
-  left join {{schema}}.fan_outs w on w.post = coalesce(o.id, p.id)
-  where (p.author = p_reader or exists (
-      select 1 from {{schema}}.follows f
-      where f.follower = p_reader and f.followee = p.author
-        and (f.kept_until is null or (p.id <= f.kept_until and p.visibility = 'public'))))
-    and not (p_mutes and exists (select 1 from {{schema}}.mutes m where m.muter = p_reader and m.muted = p.author))
-    and not (p_blocks and exists (select 1 from {{schema}}.blocks b where b.blocker = p_reader and b.blocked = p.author))
-    and not (p_blocks and exists (select 1 from {{schema}}.blocks b where b.blocker = p.author and b.blocked = p_reader))
-    -- A repost shows its original only where that has no place of its own: a followed author's, or the reader's own.
-    and (p.repost_of is null or (
-      place.first = p.id
-      and oa.id is not null
+-- What stands at a repost, or beside a post that has reposts: the columns of the original, null for a post that stands for
+-- itself, and the repost that is told.
+create type {{schema}}.repost_place as (
+  post bigint,
+  author text,
+  key text,
+  body text,
+  data text,
+  visibility text,
+  created_at bigint,
+  edited_at bigint,
+  mode text,
+  reposted_by text,
+  reposted_id bigint,
+  reposted_at bigint
+);
+
+-- Null: the repost `p_id` shows nothing here. It shows its original only where that has no place of its own: a followed
+-- author's, or the reader's own. `p_original` is null for a post that is no repost.
+create function {{schema}}.place_of(p_reader bigint, p_id bigint, p_original bigint) returns {{schema}}.repost_place
+language plpgsql stable as $$
+declare
+  first bigint := {{schema}}.first_repost(p_reader, coalesce(p_original, p_id));
+  answer {{schema}}.repost_place;
+begin
+  if p_original is null then
+    select a.id, r.id, r.created_at into answer.reposted_by, answer.reposted_id, answer.reposted_at
+    from {{schema}}.posts r join {{schema}}.accounts a on a.number = r.author where r.id = first;
+  elsif first = p_id then
+    select o.id, oa.id, o.key, o.body, o.data, o.visibility, o.created_at, o.edited_at, o.mode, a.id, r.id, r.created_at
+    into answer
+    from {{schema}}.posts o
+    join {{schema}}.accounts oa on oa.number = o.author and oa.erased_at is null
+    join {{schema}}.posts r on r.id = first
+    join {{schema}}.accounts a on a.number = r.author
+    where o.id = p_original and o.deleted_at is null
       and o.author <> p_reader
       and o.visibility = 'public'
       and not exists (
         select 1 from {{schema}}.follows f
         where f.follower = p_reader and f.followee = o.author and (f.kept_until is null or o.id <= f.kept_until))
-      and not (p_mutes and exists (select 1 from {{schema}}.mutes m where m.muter = p_reader and m.muted = o.author))
-      and not (p_blocks and exists (select 1 from {{schema}}.blocks b where b.blocker = p_reader and b.blocked = o.author))
-      and not (p_blocks and exists (select 1 from {{schema}}.blocks b where b.blocker = o.author and b.blocked = p_reader))))
+      and not exists (select 1 from {{schema}}.mutes m where m.muter = p_reader and m.muted = o.author)
+      and not exists (select 1 from {{schema}}.blocks b where b.blocker = p_reader and b.blocked = o.author)
+      and not exists (select 1 from {{schema}}.blocks b where b.blocker = o.author and b.blocked = p_reader);
+  end if;
+  return answer;
+end $$;
+
+-- Whom a reader does not see, among the authors of these posts: muted, blocked or blocking.
+create function {{schema}}.hidden_authors(p_reader bigint, p_ids bigint[]) returns bigint[]
+language plpgsql stable as $$ begin return array(
+  select distinct p.author from unnest(p_ids) c (id) join {{schema}}.posts p on p.id = c.id
+  where exists (select 1 from {{schema}}.mutes m where m.muter = p_reader and m.muted = p.author)
+    or exists (select 1 from {{schema}}.blocks b where b.blocker = p_reader and b.blocked = p.author)
+    or exists (select 1 from {{schema}}.blocks b where b.blocker = p.author and b.blocked = p_reader)); end $$;
+
+-- Candidates that the reader may see and that stand at their own place, hydrated: against the source of truth. `p_hidden` are
+-- those whom the reader does not see, at least all among the authors of the candidates. Most posts are no reposts and have
+-- none: what only those need is in a function, because a plan is made ready as a whole for every page.
+create function {{schema}}.visible_entries(p_reader bigint, p_ids bigint[], p_sources integer[], p_hidden bigint[])
+returns setof {{schema}}.home_entry
+language sql stable as $$
+  select p.id, case when p.author = p_reader then 1 else c.source end,
+    coalesce((s.place).post, p.id), coalesce((s.place).author, pa.id),
+    case when p.repost_of is null then p.key else (s.place).key end,
+    case when p.repost_of is null then p.body else (s.place).body end,
+    case when p.repost_of is null then p.data else (s.place).data end,
+    coalesce((s.place).visibility, p.visibility), null::bigint,
+    coalesce((s.place).created_at, p.created_at),
+    case when p.repost_of is null then p.edited_at else (s.place).edited_at end,
+    coalesce((s.place).mode, p.mode),
+    -- One probe of the key a row whatever the statistics say: this table is empty at one moment and full at the next.
+    (select w.post from {{schema}}.fan_outs w where w.post = coalesce((s.place).post, p.id) limit 1) is null,
+    pa.id, (s.place).reposted_by, (s.place).reposted_id, (s.place).reposted_at
+  from unnest(p_ids, p_sources) as c (id, source)
+  join {{schema}}.posts p on p.id = c.id and p.deleted_at is null
+  join {{schema}}.accounts pa on pa.number = p.author and pa.erased_at is null
+  -- The offset keeps it one call.
+  cross join lateral (
+    select case when p.repost_of is not null or p.has_reposts
+      then {{schema}}.place_of(p_reader, p.id, p.repost_of) end as place offset 0) s
+  where (p.author = p_reader or exists (
+      select 1 from {{schema}}.follows f
+      where f.follower = p_reader and f.followee = p.author
+        and (f.kept_until is null or (p.id <= f.kept_until and p.visibility = 'public'))))
+    and p.author <> all (p_hidden)
+    and (p.repost_of is null or (s.place).post is not null)
 $$;
 
 -- The timeline of a reader as a read may use it: its floor, or the largest bigint when there is none.

@@ -3,6 +3,18 @@
 -- Returns { token, version, floor, 1 when the list goes on behind them, ids }, or nil when there is no timeline.
 local position, count = ARGV[1], tonumber(ARGV[3])
 local key = KEYS[1]
+-- Most reads begin above the newest entry: what they need is in front, and the marker.
+if ARGV[2] == '1' and #position >= 19 then
+  local front = redis.pcall('LRANGE', key, 0, count)
+  local newest = front[1]
+  if newest and not isMarker(newest) and (#position > 19 or newest < position) then
+    local marker = markerAt(key, -1)
+    if not marker then return false end
+    local more = #front > count and not isMarker(front[#front])
+    front[#front] = nil
+    return { marker.token, string.format('%.0f', marker.version), marker.floor, more and 1 or 0, front }
+  end
+end
 local marker = markerAt(key, -1)
 if not marker then return false end
 local length = redis.call('LLEN', key)
