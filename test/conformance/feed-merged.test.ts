@@ -8,8 +8,6 @@ import { numberMerged } from '../../src/feed/housekeeping.js';
 import { type FeedWorld, idsOf, walkOlder } from '../../src/testing/feed-world.js';
 import { databases, useWorlds } from './feed/worlds.js';
 
-const onTables = databases.filter(({ timelines }) => timelines === 'table');
-
 async function publish({ feed, clock }: FeedWorld, author: string): Promise<string> {
   clock.advance(1);
   return (await feed.publish({ author, text: author })).post.id;
@@ -63,7 +61,7 @@ async function held({ context }: FeedWorld, write: (on: Transaction) => Promise<
 
 const home = async ({ feed }: FeedWorld, reader: string) => idsOf([await feed.home({ reader })]);
 
-describe.each(onTables)('the list of merged followees on $name', (on) => {
+describe.each(databases)('the list of merged followees on $name', (on) => {
   const open = useWorlds(on);
 
   /** `r` follows a pushed author and a pulled one, others follow a second pulled one; everybody is numbered and `r` listed. */
@@ -86,6 +84,20 @@ describe.each(onTables)('the list of merged followees on $name', (on) => {
     const page = await world.feed.home({ reader: 'r' });
     expect(idsOf([page])).toEqual([ids[1], ids[0]]);
     expect(page.sources.pulledAuthors).toBe(1);
+    world.clock.advance(31 * 86_400_000);
+    await world.feed.vacuum();
+    expect(await listOf(world, 'r')).toBeUndefined();
+  });
+
+  test('goes with a build, and from an unseen reader whose timeline was lost', async () => {
+    const world = await listed();
+    await world.feed.rebuild('r');
+    expect(await listOf(world, 'r')).toBeUndefined();
+    await world.feed.home({ reader: 'r' });
+    await untilListed(world, 'r', ['p']);
+    await world.timelines.loseAll();
+    await world.feed.vacuum();
+    expect(await listOf(world, 'r')).toEqual(['p']);
     world.clock.advance(31 * 86_400_000);
     await world.feed.vacuum();
     expect(await listOf(world, 'r')).toBeUndefined();
@@ -154,7 +166,7 @@ describe.each(onTables)('the list of merged followees on $name', (on) => {
   });
 });
 
-describe.each(onTables.filter(({ hasSessions }) => hasSessions))(
+describe.each(databases.filter(({ hasSessions }) => hasSessions))(
   'two sessions and the list of merged followees on $name',
   (on) => {
     const open = useWorlds(on);

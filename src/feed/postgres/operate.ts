@@ -1,7 +1,8 @@
 /** What operators ask of the feed on Postgres: statistics, verification, vacuum. */
+import type { Queryable } from '../../database/index.js';
 import type { AuthorMode } from '../account.js';
 import type { FeedStats, VerifyReport } from '../operate.js';
-import type { OperateStore } from '../store.js';
+import type { Now, OperateStore } from '../store.js';
 import { nowSql } from './time.js';
 
 export function operateOperations(schema: string): OperateStore {
@@ -129,6 +130,20 @@ function verification(schema: string): Pick<OperateStore, 'verify'> {
   };
 }
 
+/** Lists of merged followees looked at in one step of a vacuum. */
+const listedMax = 1_000;
+const listedPosition = 'merged:';
+
+/** Takes the timelines of those of $1 who have not been seen for $2 milliseconds; a list of merged followees goes with it. */
+export function retireSql(schema: string): string {
+  return `
+    with retired as (
+      update ${schema}.readers set state = 'none', token = 0, floor = 0
+      where account = any($1::bigint[]) and state in ('building', 'live') and seen_at <= ${nowSql('$3')} - $2
+      returning account)
+    delete from ${schema}.merged_followees where reader in (select account from retired)`;
+}
+
 function cleaning(schema: string): Pick<OperateStore, 'vacuumStep'> {
   // Walks the readers that have entries, ten at a time: at most some 9,000 entries a step.
   const page = `
@@ -140,12 +155,8 @@ function cleaning(schema: string): Pick<OperateStore, 'vacuumStep'> {
     select w.reader, r.state is null or r.state in ('none', 'pull') or r.seen_at <= ${nowSql('$3')} - $2 as unused
     from walk w left join ${schema}.readers r on r.account = w.reader where w.reader is not null`;
   const lock = `select 1 from ${schema}.readers where account = any($1::bigint[]) order by account for update`;
-  const retire = `
-    with retired as (
-      update ${schema}.readers set state = 'none', token = 0, floor = 0
-      where account = any($1::bigint[]) and state in ('building', 'live') and seen_at <= ${nowSql('$3')} - $2
-      returning account)
-    delete from ${schema}.merged_followees where reader in (select account from retired)`;
+  const retire = retireSql(schema);
+  const listed = `select reader from ${schema}.merged_followees where reader > $1 order by reader limit ${listedMax}`;
   const clear = `
     delete from ${schema}.timeline t where t.reader = any($1::bigint[])
       and not exists (select 1 from ${schema}.readers r where r.account = t.reader and r.state in ('building', 'live'))`;
@@ -159,8 +170,23 @@ function cleaning(schema: string): Pick<OperateStore, 'vacuumStep'> {
   const rankings = `
     delete from ${schema}.rankings where number = any(array(
       select number from ${schema}.rankings where created_at <= ${nowSql('$3')} - $1 limit $2))`;
+
+  /** Readers unseen for long whose timeline has been lost: no walk of the timelines meets them. */
+  async function vacuumListed(on: Queryable, position: string, activeMs: number, now: Now) {
+    const readers = (await on.query<{ reader: string }>(listed, [position])).rows.map(({ reader }) => reader);
+    if (readers.length > 0) {
+      await on.query(lock, [readers]);
+      await on.query(retire, [readers, activeMs, now ?? null]);
+    }
+    const last = readers.length < listedMax ? undefined : readers.at(-1);
+    return { position: last && `${listedPosition}${last}`, timelines: 0, entries: 0, rows: 0 };
+  }
+
   return {
+    /** `position` is that of a reader among the timelines, and after these `merged:` and a reader among the lists. */
     async vacuumStep(on, { position, activeMs, deletedKeptMs, rankingKeptMs, rowsMax, now }) {
+      if (position.startsWith(listedPosition))
+        return vacuumListed(on, position.slice(listedPosition.length), activeMs, now);
       const { rows } = await on.query<{ reader: string; unused: boolean }>(page, [
         position,
         activeMs,
@@ -181,7 +207,7 @@ function cleaning(schema: string): Pick<OperateStore, 'vacuumStep'> {
       // Rows that expire are many or few whatever the timelines are: go on while a step was full.
       const more = readers.length === 10 || gone.rowCount === rowsMax || expired.rowCount === rowsMax;
       return {
-        position: more ? (readers.at(-1) ?? position) : undefined,
+        position: more ? (readers.at(-1) ?? position) : `${listedPosition}0`,
         timelines: unused.length,
         entries,
         rows: taken,

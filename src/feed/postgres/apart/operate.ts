@@ -1,6 +1,7 @@
 /** What operators ask about timelines outside the database: statistics, verification, vacuum. */
 import type { VerifyReport } from '../../operate.js';
 import type { FeedStore, OperateStore } from '../../store.js';
+import { retireSql } from '../operate.js';
 import { largestBigint, nowSql } from '../time.js';
 import type { Apart } from './operations.js';
 
@@ -91,9 +92,7 @@ function verification({ schema, lists }: Apart): Pick<OperateStore, 'verify'> {
 }
 
 function cleaning({ schema, lists }: Apart, inside: FeedStore): Pick<OperateStore, 'vacuumStep'> {
-  const retire = `
-    update ${schema}.readers set state = 'none', token = 0, floor = 0
-    where account = any($1::bigint[]) and state in ('building', 'live') and seen_at <= ${nowSql('$3')} - $2`;
+  const retire = retireSql(schema);
   const unused = `
     select k.reader from unnest($1::bigint[]) as k (reader)
     where not exists (

@@ -90,8 +90,11 @@ function building({
   database,
   lists,
 }: Apart): Pick<TimelineStore, 'dropTimeline' | 'beginBuild' | 'finishBuild'> {
-  const setState = `update ${schema}.readers set state = $2, token = 0, floor = 0 where account = $1`;
+  const setState = `
+    with unlisted as (delete from ${schema}.merged_followees where reader = $1)
+    update ${schema}.readers set state = $2, token = 0, floor = 0 where account = $1`;
   const begin = `
+    with unlisted as (delete from ${schema}.merged_followees where reader = $1)
     update ${schema}.readers set state = 'building', floor = ${largestBigint}, seen_at = ${nowSql('$2')},
       token = nextval('${schema}.timeline_tokens')
     where account = $1 returning token`;
