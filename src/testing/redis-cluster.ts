@@ -4,6 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { type RedisServer, type RedisServerOptions, startRedisServer } from './redis-server.js';
+import { until } from './until.js';
 
 export interface RedisCluster {
   /** Primaries first, then the replica of each, in the order of the start. */
@@ -17,18 +18,22 @@ export interface RedisCluster {
 }
 
 const slots = 16_384;
-const timeoutMs = 30_000;
+
+export interface RedisClusterOptions extends RedisServerOptions {
+  /** Default 3. */
+  readonly primaries?: number;
+  /** One of each primary, or none. Default true. */
+  readonly replicas?: boolean;
+  /** After so long without an answer a node counts as failed. Default 2,000 ms. */
+  readonly nodeTimeoutMs?: number;
+}
 
 export async function startRedisCluster({
   primaries = 3,
   replicas = true,
   nodeTimeoutMs = 2_000,
   ...options
-}: RedisServerOptions & {
-  primaries?: number;
-  replicas?: boolean;
-  nodeTimeoutMs?: number;
-} = {}): Promise<RedisCluster> {
+}: RedisClusterOptions = {}): Promise<RedisCluster> {
   const settings = {
     'cluster-enabled': 'yes',
     'cluster-node-timeout': String(nodeTimeoutMs),
@@ -46,14 +51,6 @@ export async function startRedisCluster({
   } catch (error) {
     await cluster.stop();
     throw error;
-  }
-}
-
-async function until(condition: () => Promise<boolean>, what: string): Promise<void> {
-  const endsAtMs = performance.now() + timeoutMs;
-  while (!(await condition())) {
-    if (performance.now() > endsAtMs) throw new Error(`the Cluster does not come to: ${what}`);
-    await delay(50);
   }
 }
 
@@ -83,26 +80,29 @@ class Cluster implements RedisCluster {
       const to = Math.floor((slots * (index + 1)) / primaries) - 1;
       await this.#clients[index]!.call('CLUSTER', 'ADDSLOTSRANGE', String(from), String(to));
     }
-    await until(
-      () => this.#allSay((info) => info.includes(`cluster_known_nodes:${this.servers.length}`)),
-      'all know all',
-    );
+    await until(() => this.#allSay((info) => info.includes(`cluster_known_nodes:${this.servers.length}`)), {
+      what: 'all nodes of the Cluster know all',
+      everyMs: 50,
+    });
     for (const [index, client] of this.#clients.slice(primaries).entries()) {
       const primary = (await this.#clients[index]!.call('CLUSTER', 'MYID')) as string;
       await client.call('CLUSTER', 'REPLICATE', primary);
     }
-    await until(() => this.#allSay((info) => info.includes('cluster_state:ok')), 'cluster_state:ok');
+    await until(() => this.#allSay((info) => info.includes('cluster_state:ok')), {
+      what: 'cluster_state:ok',
+      everyMs: 50,
+    });
     const nodesPerSlot = this.servers.length / primaries;
     const isKnown = async (client: Redis) => {
       const ranges = (await client.call('CLUSTER', 'SLOTS')) as unknown[][];
       return ranges.length === primaries && ranges.every((range) => range.length === 2 + nodesPerSlot);
     };
     for (const client of this.#clients)
-      await until(() => isKnown(client), 'every node knows who serves what');
+      await until(() => isKnown(client), { what: 'every node knows who serves what', everyMs: 50 });
     const isLinked = async (client: Redis) =>
       (await client.info('replication')).includes('master_link_status:up');
     for (const client of this.#clients.slice(primaries))
-      await until(() => isLinked(client), 'replicas in step');
+      await until(() => isLinked(client), { what: 'replicas in step', everyMs: 50 });
   }
 
   async primaryOf(slot: number): Promise<RedisServer> {

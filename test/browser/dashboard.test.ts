@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { call, runHeadgate, until, type HeadgateProcess } from '../cli/headgate-process.js';
+import { call, runHeadgate, type HeadgateProcess } from '../cli/headgate-process.js';
+import { until } from '../../src/testing/until.js';
 import {
   accessibilityFaults,
   browserPath,
@@ -55,7 +56,10 @@ async function visit(page: Page, hash: string): Promise<void> {
   await settled(page);
 }
 const settled = (page: Page) =>
-  until('the content', async () => (await page.locator('.notice-loading').count()) === 0, withinMs);
+  until(async () => (await page.locator('.notice-loading').count()) === 0, {
+    what: 'the content',
+    boundMs: withinMs,
+  });
 const textsOf = (page: Page) => page.locator('.post-text').allTextContents();
 const post = (page: Page, text: string) => page.getByRole('article').filter({ hasText: text });
 
@@ -68,10 +72,13 @@ describe.skipIf(browserPath === undefined)('the dashboard', { timeout: testMs },
     for (const account of [author, follower]) await api('PUT', `/v1/accounts/${path(account)}`);
     await api('PUT', `/v1/accounts/${path(follower)}/following/${path(author)}`);
     // A new reader is served by pull until the timeline has been built.
-    await until('a timeline of the follower', async () => {
-      const { sources } = await api('GET', `/v1/accounts/${path(follower)}/home`);
-      return sources.timeline === 'live';
-    });
+    await until(
+      async () => {
+        const { sources } = await api('GET', `/v1/accounts/${path(follower)}/home`);
+        return sources.timeline === 'live';
+      },
+      { what: 'a timeline of the follower' },
+    );
   }, testMs);
   afterAll(async () => {
     await browser?.close();
@@ -90,11 +97,10 @@ describe.skipIf(browserPath === undefined)('the dashboard', { timeout: testMs },
     await page.getByText('Live', { exact: true }).waitFor();
     await page.locator('.chart canvas').nth(5).waitFor();
     const posts = page.locator('.figure', { hasText: 'Posts' }).locator('.figure-value');
-    await until(
-      'posts a second',
-      async () => /^[1-9]|^0\.[1-9]/.test((await posts.textContent()) ?? ''),
-      withinMs,
-    );
+    await until(async () => /^[1-9]|^0\.[1-9]/.test((await posts.textContent()) ?? ''), {
+      what: 'posts a second',
+      boundMs: withinMs,
+    });
     const { durability } = await api('GET', '/health');
     expect(await page.getByText(durability).count()).toBe(1);
   });
@@ -177,7 +183,7 @@ describe.skipIf(browserPath === undefined)('the dashboard', { timeout: testMs },
         .then(() => true)
         .catch(() => false);
     };
-    await until('the hint', isTold, 30_000);
+    await until(isTold, { what: 'the hint', boundMs: 30_000 });
     await page.getByRole('button', { name: 'New posts are there' }).click();
     await post(page, 'while you were looking').first().waitFor();
     expect(await textsOf(page)).toContain('while you were looking');
@@ -222,14 +228,20 @@ describe.skipIf(browserPath === undefined)('the dashboard', { timeout: testMs },
 
   it('mute, block, unfollow and delete hold from the next look, and can be taken back where that is possible', async () => {
     await publish('seen or not');
-    await until('the post to reach the follower', async () => {
-      const { items } = await api('GET', `/v1/accounts/${path(follower)}/home`);
-      return items.some((item: { text?: string }) => item.text === 'seen or not');
-    });
+    await until(
+      async () => {
+        const { items } = await api('GET', `/v1/accounts/${path(follower)}/home`);
+        return items.some((item: { text?: string }) => item.text === 'seen or not');
+      },
+      { what: 'the post to reach the follower' },
+    );
     const page = await open(homeOf(follower));
     await post(page, 'seen or not').first().waitFor();
     const isGone = () =>
-      until('the posts to go', async () => (await post(page, 'seen or not').count()) === 0, withinMs);
+      until(async () => (await post(page, 'seen or not').count()) === 0, {
+        what: 'the posts to go',
+        boundMs: withinMs,
+      });
     const first = (name: string) => page.getByRole('article').first().getByRole('button', { name });
     const inList = async (list: string, undo: string) => {
       await page.getByRole('button', { name: list, exact: true }).click();
@@ -295,11 +307,10 @@ describe.skipIf(browserPath === undefined)('the dashboard', { timeout: testMs },
     await page.getByLabel('Metadata key').fill('kind');
     await page.getByLabel('equals').fill('parcel');
     await page.getByRole('button', { name: 'Add filter' }).click();
-    await until(
-      'the filter',
-      async () => (await page.getByRole('link', { name: 'other' }).count()) === 0,
-      withinMs,
-    );
+    await until(async () => (await page.getByRole('link', { name: 'other' }).count()) === 0, {
+      what: 'the filter',
+      boundMs: withinMs,
+    });
     await page.getByRole('link', { name: 'found/1' }).click();
     await page.getByRole('region', { name: 'Payload as JSON' }).getByText('"Ada"').waitFor();
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('found/1');
@@ -352,7 +363,7 @@ describe.skipIf(browserPath === undefined)('the dashboard', { timeout: testMs },
     await page.getByRole('link', { name: 'bad' }).click();
     await page.getByText('no such street').waitFor();
     const steps = page.getByRole('region', { name: /^History/ }).locator('tbody tr');
-    await until('the history', async () => (await steps.count()) >= 3, withinMs);
+    await until(async () => (await steps.count()) >= 3, { what: 'the history', boundMs: withinMs });
     const moves = await steps.locator('td:nth-child(3)').allTextContents();
     expect(moves).toEqual(['pending', 'running', 'errored']);
 
@@ -420,7 +431,10 @@ describe.skipIf(browserPath === undefined)('the dashboard', { timeout: testMs },
     expect(page.url()).toContain('#/queues');
     await page.getByRole('navigation', { name: 'Sections' }).getByText('Feed').press('Enter');
     await page.getByRole('heading', { name: 'Feed', level: 1 }).waitFor();
-    await until('the focus at the heading', async () => (await focused()) === 'H1', withinMs);
+    await until(async () => (await focused()) === 'H1', {
+      what: 'the focus at the heading',
+      boundMs: withinMs,
+    });
     expect(await page.title()).toBe('Feed · Headgate');
   });
 

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { call, runHeadgate, until, type HeadgateProcess } from '../cli/headgate-process.js';
+import { call, runHeadgate, type HeadgateProcess } from '../cli/headgate-process.js';
+import { until } from '../../src/testing/until.js';
 import {
   accessibilityFaults,
   browserPath,
@@ -35,7 +36,10 @@ async function open(hash: string, options: Parameters<typeof openPage>[2] = {}):
   return opened.page;
 }
 const settled = (page: Page) =>
-  until('the content', async () => (await page.locator('.notice-loading').count()) === 0, withinMs);
+  until(async () => (await page.locator('.notice-loading').count()) === 0, {
+    what: 'the content',
+    boundMs: withinMs,
+  });
 
 const send = async (body: object): Promise<string> =>
   (await call(address, 'POST', '/v1/notifications', { kind: 'order', user, data: { number: 7 }, ...body }))
@@ -66,7 +70,10 @@ describe.skipIf(browserPath === undefined)('the pages of notifications', { timeo
   it('show a ledger that adds up, every kind, and every provider with its breaker', async () => {
     const page = await open('#/notify');
     const sent = page.locator('.figure', { hasText: 'the provider said so' }).locator('.figure-value');
-    await until('something sent', async () => Number(await sent.textContent()) > 0, withinMs);
+    await until(async () => Number(await sent.textContent()) > 0, {
+      what: 'something sent',
+      boundMs: withinMs,
+    });
     await page.getByText('add up to what was accepted').waitFor();
     const kinds = page.getByRole('region', { name: /^Kinds/ });
     for (const kind of ['otp', 'order', 'follow', 'promo'])
@@ -87,12 +94,11 @@ describe.skipIf(browserPath === undefined)('the pages of notifications', { timeo
     await page.goto(`${address}/#/notify/notifications/${id}`);
     const history = page.getByRole('region', { name: 'History of the delivery by inbox, scrolls sideways' });
     await until(
-      'its story',
       async () => {
         await page.getByRole('button', { name: 'Refresh' }).click();
         return (await history.getByRole('rowheader').allTextContents()).join() === 'accepted,sending,sent';
       },
-      withinMs,
+      { what: 'its story', boundMs: withinMs },
     );
     expect(await page.locator('.delivery-state').textContent()).toBe('sent');
   });
@@ -145,7 +151,10 @@ describe.skipIf(browserPath === undefined)('the pages of notifications', { timeo
       .getByRole('row', { name: /write amplification/ })
       .locator('td')
       .nth(1);
-    await until('a price', async () => /\d/.test((await amplification.textContent()) ?? ''), withinMs);
+    await until(async () => /\d/.test((await amplification.textContent()) ?? ''), {
+      what: 'a price',
+      boundMs: withinMs,
+    });
     const calls = page.getByRole('row', { name: /calls whose outcome nobody knows/ });
     expect(await calls.textContent()).toMatch(/of [\d,]+ calls/);
   });

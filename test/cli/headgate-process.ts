@@ -2,8 +2,11 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
+import { until } from '../../src/testing/until.js';
 
 const main = resolve(import.meta.dirname, '../../dist/cli/main.js');
+/** A first start of the embedded database on a busy machine. */
+const startMs = 60_000;
 
 export interface HeadgateProcess {
   readonly child: ChildProcess;
@@ -35,20 +38,6 @@ export async function call(address: string, method: string, path: string, body?:
   return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
 }
 
-export async function until<T>(
-  what: string,
-  probe: () => Promise<T | undefined | false>,
-  timeoutMs = 60_000,
-): Promise<T> {
-  const endsAtMs = performance.now() + timeoutMs;
-  for (;;) {
-    const found = await probe();
-    if (found !== undefined && found !== false) return found;
-    if (performance.now() > endsAtMs) throw new Error(`${what} did not happen within ${timeoutMs} ms`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
-
 export function runHeadgate(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -71,21 +60,27 @@ export function runHeadgate(
       throw new Error(`headgate ended early:\n${output}`);
   };
   const address = (): Promise<string> =>
-    until('the listening line', async () => {
-      const found = /listens on (http:\S+)/.exec(output)?.[1];
-      if (found === undefined) running();
-      return found;
-    });
+    until(
+      () => {
+        const found = /listens on (http:\S+)/.exec(output)?.[1];
+        if (found === undefined) running();
+        return found;
+      },
+      { what: 'the listening line', boundMs: startMs },
+    );
   return {
     child,
     output: () => output,
     address,
     async ready() {
       const url = await address();
-      await until('readiness', async () => {
-        running();
-        return (await call(url, 'GET', '/ready')).status === 200;
-      });
+      await until(
+        async () => {
+          running();
+          return (await call(url, 'GET', '/ready')).status === 200;
+        },
+        { what: 'readiness', boundMs: startMs },
+      );
       return url;
     },
     exit: () => ended,

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { testServers } from '../database/test-databases.js';
-import { call, runHeadgate, until, type HeadgateProcess } from './headgate-process.js';
+import { call, runHeadgate, type HeadgateProcess } from './headgate-process.js';
+import { until } from '../../src/testing/until.js';
 
 let folder: string;
 let config: string;
@@ -72,7 +73,9 @@ describe('serve and work on one PostgreSQL', () => {
       const to = [{ channel: 'sms', address: '+41791234567' }];
       const body = { kind: 'otp', user: 'ann', key: 'k', data: { code: '1' }, to };
       expect((await call(url, 'POST', '/v1/notifications', body)).status).toBe(201);
-      await until('the delivery', async () => (await call(url, 'GET', '/v1/ledger')).body.sent === 1);
+      await until(async () => (await call(url, 'GET', '/v1/ledger')).body.sent === 1, {
+        what: 'the delivery',
+      });
       expect([await working.kill('SIGTERM'), await serving.kill('SIGTERM')]).toEqual([0, 0]);
     } finally {
       await Promise.all([working.kill('SIGKILL'), serving.kill('SIGKILL')]);
@@ -97,10 +100,9 @@ describe('headgate notify', () => {
     const first = await json(...send);
     expect(first).toMatchObject({ duplicate: false, deliveries: [{ address: '+41791234567' }] });
     expect(await json(...send)).toMatchObject({ id: first.id, duplicate: true });
-    await until(
-      'the delivery',
-      async () => (await call(address, 'GET', '/v1/ledger?kind=otp')).body.sent === 1,
-    );
+    await until(async () => (await call(address, 'GET', '/v1/ledger?kind=otp')).body.sent === 1, {
+      what: 'the delivery',
+    });
     expect(await json('ledger', '--kind', 'otp')).toMatchObject({ sent: 1 });
     const { output } = await headgate('get', first.id, ...on());
     expect(output).toMatch(/accepted[\s\S]*sending[\s\S]*sent/);

@@ -3,8 +3,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { call, runHeadgate, until, type HeadgateProcess } from './headgate-process.js';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { call, runHeadgate, type HeadgateProcess } from './headgate-process.js';
+import { until } from '../../src/testing/until.js';
+
+// Two starts of the embedded database on a busy machine.
+vi.setConfig({ testTimeout: 120_000 });
 
 let folder: string;
 let processes: HeadgateProcess[];
@@ -41,15 +45,18 @@ describe('headgate start', () => {
     const address = await first.address();
     expect((await call(address, 'GET', '/health')).status).toBe(200);
     await first.ready();
-    await until('the invitation', async () => first.output().includes('read   curl'));
+    await until(async () => first.output().includes('read   curl'), { what: 'the invitation' });
     const author = /"author":"([^"]+)"/.exec(first.output())?.[1];
     const reader = /accounts\/([^/]+)\/home/.exec(first.output())?.[1];
     expect((await call(address, 'POST', '/v1/posts', { author, text: 'still here' })).status).toBe(201);
-    const home = await until('the post in the home of a follower', async () => {
-      const page = await call(address, 'GET', `/v1/accounts/${reader}/home`);
-      const delivered = page.body.items.some((item: { fanOutDone: boolean }) => item.fanOutDone);
-      return texts(page).includes('still here') && delivered ? page : undefined;
-    });
+    const home = await until(
+      async () => {
+        const page = await call(address, 'GET', `/v1/accounts/${reader}/home`);
+        const delivered = page.body.items.some((item: { fanOutDone: boolean }) => item.fanOutDone);
+        return texts(page).includes('still here') && delivered ? page : undefined;
+      },
+      { what: 'the post in the home of a follower' },
+    );
     expect(await first.kill('SIGINT')).toBe(0);
 
     const second = start();
@@ -72,11 +79,15 @@ describe('headgate start', () => {
     const address = await started.ready();
     const sent = async (kind: string) =>
       (await call(address, 'GET', `/v1/ledger?kind=${kind}`)).body.sent > 0;
-    for (const kind of ['otp', 'order', 'promo', 'follow']) await until(`a ${kind}`, () => sent(kind));
-    await until('a receipt', async () => {
-      const { body } = await call(address, 'GET', '/v1/deliveries?kind=otp&state=sent&limit=200');
-      return body.deliveries.some(({ receipt }: { receipt: string }) => receipt === 'delivered');
-    });
+    for (const kind of ['otp', 'order', 'promo', 'follow'])
+      await until(() => sent(kind), { what: `a ${kind}` });
+    await until(
+      async () => {
+        const { body } = await call(address, 'GET', '/v1/deliveries?kind=otp&state=sent&limit=200');
+        return body.deliveries.some(({ receipt }: { receipt: string }) => receipt === 'delivered');
+      },
+      { what: 'a receipt' },
+    );
     const { accepted, ...parts } = (await call(address, 'GET', '/v1/ledger')).body as Record<string, number>;
     expect(Object.values(parts).reduce((sum, count) => sum + count, 0)).toBe(accepted);
     const stoppedAtMs = performance.now();
@@ -113,10 +124,13 @@ describe('headgate start', () => {
     await writeFile(file, `${edges.join('\n')}\n`);
     const first = start('--follows', file);
     const address = await first.address();
-    await until('progress', async () => {
-      const { status, body } = await call(address, 'GET', '/ready');
-      return status === 503 && body.progress?.done > 0;
-    });
+    await until(
+      async () => {
+        const { status, body } = await call(address, 'GET', '/ready');
+        return status === 503 && body.progress?.done > 0;
+      },
+      { what: 'progress' },
+    );
     expect(await first.kill('SIGINT')).toBe(0);
     expect(first.output()).not.toMatch(/loaded \d+ follows/);
     const second = start('--follows', file);
@@ -161,9 +175,8 @@ describe('SIGKILL in the middle of a fan-out', () => {
         (item: { id: string; why: { source: string } }) => item.id,
       );
     await until(
-      'the end of the fan-out',
       async () => (await call(again, 'GET', `/v1/posts/${posted.body.id}`)).body.fanOutDone === true,
-      200_000,
+      { what: 'the end of the fan-out', boundMs: 200_000 },
     );
     const wrong: number[] = [];
     for (let from = 0; from < followers; from += 50) {

@@ -3,7 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { testServers } from '../database/test-databases.js';
-import { call, runHeadgate, until, type HeadgateProcess } from './headgate-process.js';
+import { call, runHeadgate, type HeadgateProcess } from './headgate-process.js';
+import { until } from '../../src/testing/until.js';
 
 let databaseUrl: string;
 let processes: HeadgateProcess[] = [];
@@ -24,20 +25,22 @@ function work(args: readonly string[], env: Record<string, string> = {}): Headga
   return started;
 }
 const addressOf = (working: HeadgateProcess) =>
-  until(
-    'the address of the metrics',
-    async () => /metrics on (http:\S+)\/metrics/.exec(working.output())?.[1],
-  );
+  until(async () => /metrics on (http:\S+)\/metrics/.exec(working.output())?.[1], {
+    what: 'the address of the metrics',
+  });
 
 describe('headgate work', { timeout: 120_000 }, () => {
   it('serves /metrics of its workers and /health where --metrics-port says, and stops with a signal', async () => {
     const working = work(['--metrics-port', '0']);
     const address = await addressOf(working);
     expect(await call(address, 'GET', '/health')).toMatchObject({ status: 200, body: { status: 'ok' } });
-    await until('the metrics of the workers', async () => {
-      const text = await (await fetch(`${address}/metrics`)).text();
-      return /^headgate_worker_slots_used\{/m.test(text) && text.includes('process_cpu_seconds_total');
-    });
+    await until(
+      async () => {
+        const text = await (await fetch(`${address}/metrics`)).text();
+        return /^headgate_worker_slots_used\{/m.test(text) && text.includes('process_cpu_seconds_total');
+      },
+      { what: 'the metrics of the workers' },
+    );
     const health = await call(address, 'GET', '/health');
     expect(health.body.durability).toMatch(/survives/);
     expect((await fetch(`${address}/v1/queues`)).status).toBe(404);
@@ -50,13 +53,13 @@ describe('headgate work', { timeout: 120_000 }, () => {
     const given = work([], { HEADGATE_METRICS_PORT: '0', HEADGATE_METRICS_HOST: 'localhost' });
     expect(await addressOf(given)).toMatch(/^http:\/\/(127\.0\.0\.1|\[::1\]):\d+$/);
     const silent = work([]);
-    await until('the start', async () => silent.output().includes('working'));
+    await until(async () => silent.output().includes('working'), { what: 'the start' });
     expect(silent.output()).not.toContain('metrics on');
   });
 
   it('refuses a taken port, a port that is none, and an address without a port, by name', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
-    await until('the port', async () => taken.listening);
+    await until(async () => taken.listening, { what: 'the port' });
     const { port } = taken.address() as AddressInfo;
     const cases = [
       [['--metrics-port', String(port)], '--metrics-port'],

@@ -7,7 +7,8 @@ import {
   type Queue,
 } from '../../src/queue/index.js';
 import type { MetricsBackend } from '../../src/metrics.js';
-import { gate, until } from '../faults/worker/harness.js';
+import { gate } from '../faults/worker/harness.js';
+import { until } from '../../src/testing/until.js';
 import { queuesUnderTest } from '../faults/worker/stores.js';
 
 describe.each(queuesUnderTest())('an event sink on $name', ({ open, close }) => {

@@ -11,7 +11,8 @@ import {
   type Worker,
   type WorkerOptions,
 } from '../../src/queue/index.js';
-import { atOnce, disturbedStore, gate, pause, until } from '../faults/worker/harness.js';
+import { atOnce, disturbedStore, gate, pause } from '../faults/worker/harness.js';
+import { until } from '../../src/testing/until.js';
 import { queuesUnderTest } from '../faults/worker/stores.js';
 import { within } from '../limits.js';
 

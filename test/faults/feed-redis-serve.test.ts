@@ -3,8 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { findRedisServer, startRedisServer } from '../../src/testing/redis-server.js';
-import { call, type HeadgateProcess, runHeadgate, until } from '../cli/headgate-process.js';
+import { findRedisServer } from '../../src/testing/redis-server.js';
+import { call, type HeadgateProcess, runHeadgate } from '../cli/headgate-process.js';
+import { until } from '../../src/testing/until.js';
+import { useOpened } from './redis/opened.js';
 
 // A first start of the embedded database on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
@@ -13,36 +15,35 @@ describe.skipIf(!findRedisServer())(
   'headgate with timelines in Redis (needs redis-server on the PATH)',
   () => {
     let folder: string;
-    const ends: (() => Promise<unknown>)[] = [];
     beforeEach(async () => {
       folder = await mkdtemp(join(tmpdir(), 'headgate-timelines-'));
     });
-    afterEach(async () => {
-      for (const end of ends.splice(0).toReversed()) await end();
-      await rm(folder, { recursive: true, force: true });
-    });
+    afterEach(() => rm(folder, { recursive: true, force: true }));
+    // Behind the line above: what was opened last ends first, the folder of all of it last.
+    const { atEnd, startServer, connect } = useOpened();
 
     function serve(...flags: string[]): HeadgateProcess {
       const started = runHeadgate(['serve', '--port', '0', '--data', join(folder, 'data'), ...flags]);
-      ends.push(() => started.kill('SIGKILL'));
+      atEnd(() => started.kill('SIGKILL'));
       return started;
     }
 
     test('a home is served from a list in Redis; verify, rebuild and vacuum work on it', async () => {
-      const redis = await startRedisServer();
-      ends.push(() => redis.stop());
-      const client = redis.connect();
-      ends.push(async () => client.disconnect());
+      const redis = await startServer();
+      const client = connect(redis);
       const address = await serve('--feed-timelines', redis.url).ready();
       for (const id of ['ann', 'bob']) await call(address, 'PUT', `/v1/accounts/${id}`);
       await call(address, 'PUT', '/v1/accounts/bob/following/ann');
       const home = async () => (await call(address, 'GET', '/v1/accounts/bob/home')).body;
-      await until('a timeline', async () => (await home()).sources.timeline === 'live');
+      await until(async () => (await home()).sources.timeline === 'live', { what: 'a timeline' });
       const { body: post } = await call(address, 'POST', '/v1/posts', { author: 'ann', text: 'hello' });
-      const pushed = await until('the fan-out', async () => {
-        const { items } = await home();
-        return items[0]?.why.source === 'pushed' && items[0];
-      });
+      const pushed = await until(
+        async () => {
+          const { items } = await home();
+          return items[0]?.why.source === 'pushed' && items[0];
+        },
+        { what: 'the fan-out' },
+      );
       expect(pushed.id).toBe(post.id);
       const [key = ''] = await client.keys('headgate-feed:{0}:[0-9]*');
       expect(await client.lrange(key, 0, -1)).toEqual([post.id, expect.stringMatching(/^#\d+\.\d+\.0$/)]);
@@ -57,26 +58,28 @@ describe.skipIf(!findRedisServer())(
       expect(await headgate('rebuild', 'bob')).toMatchObject({ kind: 'rebuilt', entries: 1 });
       expect((await headgate('verify', 'bob')).missing).toEqual([]);
       await call(address, 'DELETE', '/v1/accounts/bob');
-      await until('the account’s rows gone', async () => {
-        await headgate('vacuum');
-        return (await client.exists(key)) === 0;
-      });
+      await until(
+        async () => {
+          await headgate('vacuum');
+          return (await client.exists(key)) === 0;
+        },
+        { what: 'the account’s rows gone' },
+      );
     });
 
     test('/health says where timelines are kept and that this is away, /metrics what they take', async () => {
-      const redis = await startRedisServer();
-      ends.push(() => redis.stop());
+      const redis = await startServer();
       const address = await serve('--feed-timelines', redis.url).ready();
       const timelines = async () => (await call(address, 'GET', '/health')).body.timelines;
       expect(await timelines()).toEqual({ store: 'redis', away: false });
       const metrics = async () => (await fetch(`${address}/metrics`)).text();
-      await until('the metric', async () =>
-        /^headgate_feed_timeline_bytes\{store="redis"\} \d+$/m.test(await metrics()),
-      );
+      await until(async () => /^headgate_feed_timeline_bytes\{store="redis"\} \d+$/m.test(await metrics()), {
+        what: 'the metric',
+      });
       await redis.kill();
-      await until('it is said to be away', async () => (await timelines()).away);
+      await until(async () => (await timelines()).away, { what: 'it is said to be away' });
       await redis.restart();
-      await until('it is back', async () => !(await timelines()).away);
+      await until(async () => !(await timelines()).away, { what: 'it is back' });
     });
 
     test.each([

@@ -10,35 +10,25 @@ import { createRedisTimelines } from '../../src/feed/redis/index.js';
 import { createPostgresQueueStore } from '../../src/queue/postgres/index.js';
 import { redisTimelines } from '../../src/testing/feed-timelines.js';
 import { type FeedWorld, idsOf, openFeedWorld, walkOlder } from '../../src/testing/feed-world.js';
-import {
-  findRedisServer,
-  type RedisServer,
-  type RedisServerOptions,
-  startRedisServer,
-} from '../../src/testing/redis-server.js';
+import { findRedisServer, type RedisServer } from '../../src/testing/redis-server.js';
 import { testDatabases, testServers } from '../database/test-databases.js';
+import { useOpened } from './redis/opened.js';
 
 const readers = Array.from({ length: 6 }, (_, number) => `r${number}`);
 const [on] = [...testServers(), ...testDatabases()];
 
 describe.skipIf(!findRedisServer())('a feed with timelines in Redis (needs redis-server on the PATH)', () => {
   let database: Database;
-  const servers: RedisServer[] = [];
+  // Before the line that closes the worlds: what stands first is ended last.
+  const { startServer, connect } = useOpened();
   const worlds: FeedWorld[] = [];
   beforeAll(async () => {
     database = await on!.open();
   });
   afterEach(async () => {
     for (const world of worlds.splice(0)) await world.close();
-    for (const server of servers.splice(0)) await server.stop();
   });
   afterAll(() => database.close());
-
-  async function start(options?: RedisServerOptions): Promise<RedisServer> {
-    const server = await startRedisServer(options);
-    servers.push(server);
-    return server;
-  }
 
   /** Readers with a timeline each who follow one author. */
   async function open(redis: RedisServer): Promise<FeedWorld> {
@@ -100,7 +90,7 @@ describe.skipIf(!findRedisServer())('a feed with timelines in Redis (needs redis
   ] as const)(
     'killed %s in the middle of load, homes stay right and are pushed to again',
     async (_, fsync) => {
-      const redis = await start({ fsync });
+      const redis = await startServer({ fsync });
       const world = await open(redis);
       const worker = createFeedWorker(world.configuration, { slots: 4, housekeepingMs: 50, leaseMs: 2_000 });
       await worker.start();
@@ -146,9 +136,9 @@ describe.skipIf(!findRedisServer())('a feed with timelines in Redis (needs redis
   );
 
   test('flushed in the middle of load, every home is right on the very next read', async () => {
-    const redis = await start();
+    const redis = await startServer();
     const world = await open(redis);
-    const client = redis.connect();
+    const client = connect(redis);
     const ids: string[] = [];
     await publish(world, 30, ids);
     await world.drain();
@@ -159,7 +149,6 @@ describe.skipIf(!findRedisServer())('a feed with timelines in Redis (needs redis
     await expectHomes(world, ids, 'none');
     await world.drain();
     await expectHomes(world, ids, 'live');
-    client.disconnect();
   });
 
   /** Saves, lets more be pushed, and brings the server back as it was when it saved. */
@@ -168,9 +157,8 @@ describe.skipIf(!findRedisServer())('a feed with timelines in Redis (needs redis
     world: FeedWorld,
     more: () => Promise<void>,
   ): Promise<void> {
-    const client = redis.connect();
+    const client = connect(redis);
     await client.save();
-    client.disconnect();
     const before = (await world.timelines.entries()).length;
     await more();
     expect((await world.timelines.entries()).length).toBeGreaterThan(before);
@@ -181,7 +169,7 @@ describe.skipIf(!findRedisServer())('a feed with timelines in Redis (needs redis
   }
 
   test('come back younger, nothing it says counts until its loss has been written again', async () => {
-    const redis = await start();
+    const redis = await startServer();
     const world = await open(redis);
     const ids: string[] = [];
     await publish(world, 30, ids);
@@ -217,7 +205,7 @@ describe.skipIf(!findRedisServer())('a feed with timelines in Redis (needs redis
   });
 
   test('come back younger than the journal reaches, all timelines are built anew', async () => {
-    const redis = await start();
+    const redis = await startServer();
     const world = await open(redis);
     const ids: string[] = [];
     await publish(world, 5, ids);
@@ -240,7 +228,7 @@ describe.skipIf(!findRedisServer())('a feed with timelines in Redis (needs redis
   });
 
   test('a list of an earlier build does not count', async () => {
-    const world = await open(await start());
+    const world = await open(await startServer());
     const ids: string[] = [];
     await publish(world, 3, ids);
     await world.drain();
@@ -259,12 +247,11 @@ describe.skipIf(!findRedisServer())('a feed with timelines in Redis (needs redis
   });
 
   test('a batch whose server has gone meanwhile is not marked as done, and is written again', async () => {
-    const redis = await start();
+    const redis = await startServer();
     const world = await open(redis);
     const ids: string[] = [];
-    const client = redis.connect();
+    const client = connect(redis);
     await client.save();
-    client.disconnect();
     await publish(world, 1, ids);
     const [message] = await world.take(feedQueues.small);
     const { lists } = world.timelines;
@@ -288,20 +275,18 @@ describe.skipIf(!findRedisServer())('a feed with timelines in Redis (needs redis
   });
 
   test('a server that has become another one with no connection broken is noticed by who only reads', async () => {
-    const redis = await start({ settings: { 'enable-debug-command': 'local' } });
+    const redis = await startServer({ settings: { 'enable-debug-command': 'local' } });
     const world = await open(redis);
     const ids: string[] = [];
     await publish(world, 3, ids);
     await world.drain();
-    const client = redis.connect();
+    const client = connect(redis);
     await client.call('DEBUG', 'CHANGE-REPL-ID');
-    client.disconnect();
     // Somebody else has looked at it: this process may not go on with what it knew.
     await world.database.query(`update "${world.schema}".timeline_servers set id = 'the next one'`);
     await expectHomes(world, ids, 'none');
-    const other = redis.connect();
+    const other = connect(redis);
     const info = await other.info('server', 'replication');
-    other.disconnect();
     const id = `${/^run_id:(\w+)/m.exec(info)?.[1]}:${/^master_replid:(\w+)/m.exec(info)?.[1]}`;
     await world.database.query(`update "${world.schema}".timeline_servers set id = $1`, [id]);
     await expect.poll(async () => (await world.feed.home({ reader: 'r0' })).sources.timeline).toBe('live');
@@ -309,8 +294,8 @@ describe.skipIf(!findRedisServer())('a feed with timelines in Redis (needs redis
   });
 
   test('F49 two processes with two Redis: the second is refused at start, and homes stay right', async () => {
-    const world = await open(await start());
-    const other = await start();
+    const world = await open(await startServer());
+    const other = await startServer();
     const worker = createFeedWorker(world.configuration, { housekeepingMs: 100 });
     await worker.start();
     const elsewhere = {
@@ -338,7 +323,7 @@ describe.skipIf(!findRedisServer())('a feed with timelines in Redis (needs redis
   });
 
   test('a Redis that is away at start keeps nobody from reading and publishing', async () => {
-    const redis = await start();
+    const redis = await startServer();
     await redis.kill();
     const world = await openFeedWorld({
       database,

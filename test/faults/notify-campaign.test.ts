@@ -8,7 +8,8 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { faultShares, startHttpCounterpart, type ReceivedRequest } from '../../src/testing/index.js';
 import { testServers } from '../database/test-databases.js';
-import { addsUp, openWorld, quickKinds, until } from '../notify/world.js';
+import { addsUp, openWorld, quickKinds } from '../notify/world.js';
+import { until } from '../../src/testing/until.js';
 import { recipientsOf, webhookTo, type CampaignTask } from './notify-campaign-child.js';
 
 const [server] = testServers();

@@ -11,7 +11,8 @@ import type { Database } from '../../src/database/index.js';
 import { createWebhookProvider } from '../../src/notify/index.js';
 import { startHttpCounterpart, type HttpCounterpart, type ReceivedRequest } from '../../src/testing/index.js';
 import { testServers } from '../database/test-databases.js';
-import { addsUp, openWorld, quickKinds, until, type World } from '../notify/world.js';
+import { addsUp, openWorld, quickKinds, type World } from '../notify/world.js';
+import { until } from '../../src/testing/until.js';
 import type { ChildTask } from './notify-child.js';
 
 const points = [

@@ -1,25 +1,23 @@
 /** The redis store on a Cluster under load: a primary is killed, slots move to another. What was recorded is checked. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { Cluster } from 'ioredis';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { createQueue } from '../../src/queue/index.js';
 import {
   createRedisQueueStore,
   type RedisDurability,
   type RedisQueueStore,
 } from '../../src/queue/redis/index.js';
-import { type RedisCluster, startRedisCluster } from '../../src/testing/redis-cluster.js';
+import type { RedisCluster } from '../../src/testing/redis-cluster.js';
 import { findRedisServer } from '../../src/testing/redis-server.js';
+import { until } from '../../src/testing/until.js';
 import { failOver, slotOf } from './redis/fail-over.js';
 import { countLosses, countOldTokensAccepted, findBroken, Load } from './redis/load.js';
+import { useOpened } from './redis/opened.js';
 
 // Loads that run to their end on a busy machine.
 vi.setConfig({ testTimeout: 150_000 });
 
-const ends: (() => Promise<unknown> | void)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).toReversed()) await end();
-});
+const { atEnd, startCluster } = useOpened();
 
 async function open(
   cluster: RedisCluster,
@@ -29,23 +27,14 @@ async function open(
   const all = Array.from({ length: count }, () =>
     createRedisQueueStore({ cluster: cluster.nodes, durability, silenceMs: 2_000, prefix: 'c' }),
   );
-  ends.push(() => Promise.all(all.map((store) => store.stop())));
+  atEnd(() => Promise.all(all.map((store) => store.stop())));
   for (const store of all) await store.start();
   return all;
 }
 
-async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const endsAtMs = performance.now() + 40_000;
-  while (!(await condition())) {
-    if (performance.now() > endsAtMs) throw new Error('the load does not move on');
-    await delay(5);
-  }
-}
-
 describe.skipIf(!findRedisServer())('the redis store on a Cluster (needs redis-server on the PATH)', () => {
   test('loses nothing that was acknowledged in strict when a primary is killed', async () => {
-    const cluster = await startRedisCluster({ fsync: 'everysec', nodeTimeoutMs: 1_000 });
-    ends.push(() => cluster.stop());
+    const cluster = await startCluster({ fsync: 'everysec', nodeTimeoutMs: 1_000 });
     const all = await open(cluster, 6, 'strict');
     const report = await all[0]!.durability();
     expect(report).toMatchObject({ durability: 'strict', confirmedBy: 1 });
@@ -71,8 +60,7 @@ describe.skipIf(!findRedisServer())('the redis store on a Cluster (needs redis-s
   });
 
   test('without strict a failover may lose what was acknowledged, and lets no old token through', async () => {
-    const cluster = await startRedisCluster({ fsync: 'everysec', nodeTimeoutMs: 1_000 });
-    ends.push(() => cluster.stop());
+    const cluster = await startCluster({ fsync: 'everysec', nodeTimeoutMs: 1_000 });
     const all = await open(cluster, 6, 'everysec');
     const producing = new AbortController();
     const load = new Load({
@@ -99,8 +87,7 @@ describe.skipIf(!findRedisServer())('the redis store on a Cluster (needs redis-s
   });
 
   test('goes on while the slot of the queue moves to another primary, key by key', async () => {
-    const cluster = await startRedisCluster({ replicas: false });
-    ends.push(() => cluster.stop());
+    const cluster = await startCluster({ replicas: false });
     const all = await open(cluster, 4, 'none');
     const load = new Load({
       producers: all.slice(0, 2),
@@ -129,8 +116,7 @@ describe.skipIf(!findRedisServer())('the redis store on a Cluster (needs redis-s
   });
 
   test('reaches every node with the password that one of them was named with', async () => {
-    const cluster = await startRedisCluster({ replicas: false });
-    ends.push(() => cluster.stop());
+    const cluster = await startCluster({ replicas: false });
     for (const server of cluster.servers) {
       const client = server.connect();
       await client.config('SET', 'requirepass', 'p@ss');
@@ -140,7 +126,7 @@ describe.skipIf(!findRedisServer())('the redis store on a Cluster (needs redis-s
       cluster: [`redis://:p%40ss@127.0.0.1:${cluster.servers[0]!.port}`],
       durability: 'none',
     });
-    ends.push(() => store.stop());
+    atEnd(() => store.stop());
     const queue = createQueue({ store });
     for (const name of ['a', 'b', 'c', 'd', 'e']) {
       await queue.enqueue(name, [{ payload: {} }]);
@@ -149,11 +135,10 @@ describe.skipIf(!findRedisServer())('the redis store on a Cluster (needs redis-s
   });
 
   test('uses no key outside of the slot of its queue, whatever the queue is called', async () => {
-    const cluster = await startRedisCluster({ replicas: false });
-    ends.push(() => cluster.stop());
+    const cluster = await startCluster({ replicas: false });
     const [store] = await open(cluster, 1, 'none');
     const client = new Cluster([...cluster.nodes]);
-    ends.push(() => client.disconnect());
+    atEnd(() => client.disconnect());
     for (const queue of ['orders', 'a{b}c', 'x y', '}{', '{}', '100%']) {
       const messages = ['1', '2'].map((id) => ({
         id,

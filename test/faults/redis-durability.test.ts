@@ -1,6 +1,5 @@
 /** The durability table of docs/reference/queue-redis.md: what `strict` asks of a server, and what it answers when that is not kept. */
-import type { Redis } from 'ioredis';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createQueue, type Queue } from '../../src/queue/index.js';
 import {
   createRedisQueueStore,
@@ -11,31 +10,17 @@ import {
   findRedisServer,
   type RedisServer,
   type RedisServerOptions,
-  startRedisServer,
 } from '../../src/testing/redis-server.js';
+import { until } from '../../src/testing/until.js';
+import { useOpened } from './redis/opened.js';
 
-const ends: (() => Promise<unknown> | void)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).toReversed()) await end();
-});
-
-async function startServer(options: RedisServerOptions = {}): Promise<RedisServer> {
-  const server = await startRedisServer(options);
-  ends.push(() => server.stop());
-  return server;
-}
-
-function connect(server: RedisServer): Redis {
-  const client = server.connect();
-  ends.push(() => client.disconnect());
-  return client;
-}
+const { atEnd, startServer, connect } = useOpened();
 
 type Options = Partial<Omit<RedisQueueStoreOptions, 'url' | 'client' | 'cluster'>>;
 
 function open(server: RedisServer, options: Options = {}): { store: RedisQueueStore; queue: Queue } {
   const store = createRedisQueueStore({ url: server.url, durability: 'strict', prefix: 't', ...options });
-  ends.push(() => store.stop());
+  atEnd(() => store.stop());
   return { store, queue: createQueue({ store }) };
 }
 
@@ -49,10 +34,6 @@ async function startPair(
   const replica = await startServer({ ...replicaOptions, settings });
   await until(async () => (await connect(primary).info('replication')).includes('state=online'));
   return { primary, replica };
-}
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  await expect.poll(condition).toBe(true);
 }
 
 const holds = (call: () => Promise<unknown>): Promise<boolean> =>

@@ -1,33 +1,24 @@
 /** The redis store under load while its server is killed and its connections are cut: what was recorded is checked. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { createRedisQueueStore, type RedisQueueStore } from '../../src/queue/redis/index.js';
 import { startProxy } from '../../src/testing/proxy.js';
-import { findRedisServer, startRedisServer } from '../../src/testing/redis-server.js';
+import { findRedisServer } from '../../src/testing/redis-server.js';
+import { until } from '../../src/testing/until.js';
 import { findBroken, Load, type LoadHistory } from './redis/load.js';
+import { useOpened } from './redis/opened.js';
 
 // Loads that run to their end on a busy machine.
 vi.setConfig({ testTimeout: 150_000 });
 
-const ends: (() => Promise<unknown> | void)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).toReversed()) await end();
-});
+const { atEnd, startServer } = useOpened();
 
 function stores(count: number, url: string): RedisQueueStore[] {
   const all = Array.from({ length: count }, () =>
     createRedisQueueStore({ url, durability: 'strict', silenceMs: 1_000 }),
   );
-  ends.push(() => Promise.all(all.map((store) => store.stop())));
+  atEnd(() => Promise.all(all.map((store) => store.stop())));
   return all;
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  const endsAtMs = performance.now() + 30_000;
-  while (!condition()) {
-    if (performance.now() > endsAtMs) throw new Error('the load does not move on');
-    await delay(5);
-  }
 }
 
 async function versionsHaveNoGap(
@@ -80,8 +71,7 @@ describe('the check itself', () => {
 
 describe.skipIf(!findRedisServer())('the history of the redis store (needs redis-server on the PATH)', () => {
   test('holds through SIGKILL and restart of a server with AOF always', async () => {
-    const server = await startRedisServer({ fsync: 'always' });
-    ends.push(() => server.stop());
+    const server = await startServer({ fsync: 'always' });
     const all = stores(6, server.url);
     const load = new Load({
       producers: all.slice(0, 2),
@@ -110,12 +100,9 @@ describe.skipIf(!findRedisServer())('the history of the redis store (needs redis
   });
 
   test('holds through connections that are cut and connections that go silent', async () => {
-    const server = await startRedisServer({ fsync: 'always' });
+    const server = await startServer({ fsync: 'always' });
     const proxy = await startProxy({ target: { host: '127.0.0.1', port: server.port } });
-    ends.push(
-      () => server.stop(),
-      () => proxy.stop(),
-    );
+    atEnd(() => proxy.stop());
     const all = stores(6, proxy.urlOf(server.url));
     const load = new Load({
       producers: all.slice(0, 2),

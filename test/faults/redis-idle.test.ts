@@ -1,28 +1,25 @@
 /** What the redis store costs when little happens, and what it does when one call fails: commands, connections, promptness. */
 import type { Redis } from 'ioredis';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { createQueue, createWorker, type Queue } from '../../src/queue/index.js';
 import { createRedisQueueStore } from '../../src/queue/redis/index.js';
-import { findRedisServer, type RedisServer, startRedisServer } from '../../src/testing/redis-server.js';
+import { findRedisServer, type RedisServer } from '../../src/testing/redis-server.js';
+import { until } from '../../src/testing/until.js';
+import { useOpened } from './redis/opened.js';
 
 describe.skipIf(!findRedisServer())('the redis store at rest (needs redis-server on the PATH)', () => {
   let server: RedisServer;
   let client: Redis;
   let queue: Queue;
-  const ends: (() => Promise<unknown> | void)[] = [];
+  const { atEnd, startServer, connect } = useOpened();
 
   beforeEach(async () => {
-    server = await startRedisServer();
-    client = server.connect();
+    server = await startServer();
+    client = connect(server);
     queue = createQueue({ store: createRedisQueueStore({ url: server.url, durability: 'none' }) });
+    atEnd(() => queue.stop());
     await queue.start();
-  });
-  afterEach(async () => {
-    for (const end of ends.splice(0).toReversed()) await end();
-    await queue.stop();
-    client.disconnect();
-    await server.stop();
   });
 
   async function startWorker(queues: readonly string[], handled: string[]): Promise<void> {
@@ -34,16 +31,8 @@ describe.skipIf(!findRedisServer())('the redis store at rest (needs redis-server
         handled.push(message.id);
       },
     });
-    ends.push(() => worker.stop({ deadlineMs: 500 }));
+    atEnd(() => worker.stop({ deadlineMs: 500 }));
     await worker.start();
-  }
-
-  async function until(condition: () => boolean): Promise<void> {
-    const endsAtMs = performance.now() + 20_000;
-    while (!condition()) {
-      if (performance.now() > endsAtMs) throw new Error('it does not come to that');
-      await delay(10);
-    }
   }
 
   test('an idle worker process sends fewer than 5 commands a second', async () => {
@@ -53,7 +42,7 @@ describe.skipIf(!findRedisServer())('the redis store at rest (needs redis-server
     await until(() => handled.length === 1);
     await delay(500);
     const monitor = await server.connect().monitor();
-    ends.push(() => monitor.disconnect());
+    atEnd(() => monitor.disconnect());
     let commands = 0;
     monitor.on('monitor', (_time: string, _args: string[], source: string) => {
       if (source !== 'lua') commands += 1;
@@ -85,8 +74,7 @@ describe.skipIf(!findRedisServer())('the redis store at rest (needs redis-server
     await delay(900);
     // The server answers BUSY to everything until the script is killed.
     await client.config('SET', 'busy-reply-threshold', '1');
-    const endless = server.connect();
-    ends.push(() => endless.disconnect());
+    const endless = connect(server);
     const running = endless.eval('while true do end', 0).catch(() => {});
     await delay(400);
     await client.script('KILL');

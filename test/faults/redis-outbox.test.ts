@@ -1,5 +1,4 @@
 /** The way from a database transaction to the redis store: all or nothing, in order, once, whatever is killed on the way. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/database/index.js';
 import { createQueue, type Queue } from '../../src/queue/index.js';
@@ -12,17 +11,10 @@ import {
 } from '../../src/queue/outbox/index.js';
 import { createRedisQueueStore, type RedisQueueStore } from '../../src/queue/redis/index.js';
 import { findRedisServer, type RedisServer, startRedisServer } from '../../src/testing/redis-server.js';
+import { until } from '../../src/testing/until.js';
 import { testDatabases } from '../database/test-databases.js';
 
 let runs = 0;
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  const endsAtMs = performance.now() + 20_000;
-  while (!(await condition())) {
-    if (performance.now() > endsAtMs) throw new Error('it does not come to that');
-    await delay(20);
-  }
-}
 
 describe.skipIf(!findRedisServer())('the outbox (needs redis-server on the PATH)', () => {
   let server: RedisServer;

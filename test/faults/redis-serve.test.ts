@@ -3,39 +3,27 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { startRedisCluster } from '../../src/testing/redis-cluster.js';
-import {
-  findRedisServer,
-  type RedisServer,
-  type RedisServerOptions,
-  startRedisServer,
-} from '../../src/testing/redis-server.js';
+import { findRedisServer } from '../../src/testing/redis-server.js';
 import { testServers } from '../database/test-databases.js';
-import { call, type HeadgateProcess, runHeadgate, until } from '../cli/headgate-process.js';
+import { call, type HeadgateProcess, runHeadgate } from '../cli/headgate-process.js';
+import { until } from '../../src/testing/until.js';
+import { useOpened } from './redis/opened.js';
 
 // A first start of the embedded database on a busy machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 describe.skipIf(!findRedisServer())('headgate serve on Redis (needs redis-server on the PATH)', () => {
   let folder: string;
-  const ends: (() => Promise<unknown>)[] = [];
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'headgate-serve-'));
   });
-  afterEach(async () => {
-    for (const end of ends.splice(0).toReversed()) await end();
-    await rm(folder, { recursive: true, force: true });
-  });
-
-  async function redis(options: RedisServerOptions): Promise<RedisServer> {
-    const server = await startRedisServer(options);
-    ends.push(() => server.stop());
-    return server;
-  }
+  afterEach(() => rm(folder, { recursive: true, force: true }));
+  // Behind the line above: what was opened last ends first, the folder of all of it last.
+  const { atEnd, startServer, startCluster, connect } = useOpened();
 
   function serve(...flags: string[]): HeadgateProcess {
     const started = runHeadgate(['serve', '--port', '0', '--data', join(folder, 'data'), ...flags]);
-    ends.push(() => started.kill('SIGKILL'));
+    atEnd(() => started.kill('SIGKILL'));
     return started;
   }
 
@@ -51,24 +39,26 @@ describe.skipIf(!findRedisServer())('headgate serve on Redis (needs redis-server
   }
 
   const delivered = (address: string, id: string): Promise<unknown> =>
-    until('the fan-out', async () => {
-      const { body } = await call(address, 'GET', '/v1/accounts/bob/home');
-      return body.items.some(
-        (item: { id: string; fanOutDone: boolean }) => item.id === id && item.fanOutDone,
-      );
-    });
+    until(
+      async () => {
+        const { body } = await call(address, 'GET', '/v1/accounts/bob/home');
+        return body.items.some(
+          (item: { id: string; fanOutDone: boolean }) => item.id === id && item.fanOutDone,
+        );
+      },
+      { what: 'the fan-out' },
+    );
 
   test('a post reaches the home of a follower, its work done by a queue on Redis', async () => {
-    const server = await redis({ fsync: 'always' });
+    const server = await startServer({ fsync: 'always' });
     const address = await serve('--redis-url', server.url).ready();
     await follow(address);
     const id = await post(address, 'hello');
     await delivered(address, id);
     const message = await call(address, 'GET', `/v1/queues/feed-small/messages/fan-out:${id}`);
     expect(message.body).toMatchObject({ state: 'completed', attempts: 1 });
-    const client = server.connect();
+    const client = connect(server);
     expect(await client.smembers('headgate:queues')).toContain('feed-small');
-    client.disconnect();
     // Without the relay the sweep of forgotten fan-outs would have brought it there in the end.
     const metrics = await (await fetch(`${address}/metrics`)).text();
     expect(metrics).toContain('headgate_outbox_relayed_total{queue="feed-small",outcome="created"} 1');
@@ -79,7 +69,7 @@ describe.skipIf(!findRedisServer())('headgate serve on Redis (needs redis-server
   });
 
   test('a post is taken while Redis is away, and its fan-out is done when it is back', async () => {
-    const server = await redis({ fsync: 'always' });
+    const server = await startServer({ fsync: 'always' });
     const address = await serve('--redis-url', server.url).ready();
     await follow(address);
     await delivered(address, await post(address, 'before'));
@@ -92,13 +82,13 @@ describe.skipIf(!findRedisServer())('headgate serve on Redis (needs redis-server
   test.each(testServers().slice(0, 1))(
     'a server and a worker process share Redis and $name',
     async ({ url }) => {
-      const server = await redis({ fsync: 'always' });
+      const server = await startServer({ fsync: 'always' });
       const shared = ['--redis-url', server.url, '--database-url', await url()];
       const address = await serve('--no-work', ...shared).ready();
       await follow(address);
       const id = await post(address, 'hello');
       const worker = runHeadgate(['work', ...shared]);
-      ends.push(() => worker.kill('SIGKILL'));
+      atEnd(() => worker.kill('SIGKILL'));
       await delivered(address, id);
       expect(await worker.kill('SIGTERM')).toBe(0);
     },
@@ -111,7 +101,7 @@ describe.skipIf(!findRedisServer())('headgate serve on Redis (needs redis-server
     });
     expect(created.status).toBeLessThan(300);
     await before.kill('SIGTERM');
-    const server = await redis({ fsync: 'always' });
+    const server = await startServer({ fsync: 'always' });
     const after = serve('--redis-url', server.url);
     await after.ready();
     expect(after.output()).toContain('messages wait in the queue of the database');
@@ -119,8 +109,7 @@ describe.skipIf(!findRedisServer())('headgate serve on Redis (needs redis-server
   });
 
   test('the queue lies on a Cluster when several of its nodes are named', async () => {
-    const cluster = await startRedisCluster({ replicas: false });
-    ends.push(() => cluster.stop());
+    const cluster = await startCluster({ replicas: false });
     const urls = cluster.servers.map(({ url }) => url).join(',');
     const address = await serve('--redis-url', urls, '--redis-durability', 'none').ready();
     await follow(address);
@@ -128,7 +117,7 @@ describe.skipIf(!findRedisServer())('headgate serve on Redis (needs redis-server
   });
 
   test('a Redis that may lose what it acknowledged is refused, unless that is asked for by name', async () => {
-    const server = await redis({ fsync: 'everysec' });
+    const server = await startServer({ fsync: 'everysec' });
     const refused = serve('--redis-url', server.url);
     expect(await refused.exit()).toBe(1);
     expect(refused.output()).toContain('set appendfsync always (not-durable)');

@@ -1,7 +1,6 @@
 /** What the redis store does when its server forgets, refuses, is full, falls behind or is damaged. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { LogFields } from '../../src/log.js';
 import { createQueue, type Queue } from '../../src/queue/index.js';
 import {
@@ -10,29 +9,11 @@ import {
   type RedisQueueStoreOptions,
 } from '../../src/queue/redis/index.js';
 import { startProxy } from '../../src/testing/proxy.js';
-import {
-  findRedisServer,
-  type RedisServer,
-  type RedisServerOptions,
-  startRedisServer,
-} from '../../src/testing/redis-server.js';
+import { findRedisServer } from '../../src/testing/redis-server.js';
+import { until } from '../../src/testing/until.js';
+import { useOpened } from './redis/opened.js';
 
-const ends: (() => Promise<unknown> | void)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).toReversed()) await end();
-});
-
-async function startServer(options: RedisServerOptions = {}): Promise<RedisServer> {
-  const server = await startRedisServer(options);
-  ends.push(() => server.stop());
-  return server;
-}
-
-function connect(server: RedisServer): Redis {
-  const client = server.connect();
-  ends.push(() => client.disconnect());
-  return client;
-}
+const { atEnd, startServer, connect } = useOpened();
 
 function open(
   url: string,
@@ -44,20 +25,12 @@ function open(
     prefix: 't',
     ...options,
   } as RedisQueueStoreOptions);
-  ends.push(() => store.stop());
+  atEnd(() => store.stop());
   return { store, queue: createQueue({ store }) };
 }
 
 const messages = (count: number, more: object = {}) =>
   Array.from({ length: count }, (_, index) => ({ id: `m${index}`, payload: {}, ...more }));
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  const endsAtMs = performance.now() + 20_000;
-  while (!(await condition())) {
-    if (performance.now() > endsAtMs) throw new Error('it does not come to that');
-    await delay(20);
-  }
-}
 
 describe.skipIf(!findRedisServer())('the redis store and its server (needs redis-server on the PATH)', () => {
   test('a server that has lost its functions gets them again, and no call fails', async () => {
@@ -125,7 +98,7 @@ describe.skipIf(!findRedisServer())('the redis store and its server (needs redis
   test('Q10: a request whose reply was lost gets the same leases again, the next request the next message', async () => {
     const server = await startServer();
     const proxy = await startProxy({ target: { host: '127.0.0.1', port: server.port } });
-    ends.push(() => proxy.stop());
+    atEnd(() => proxy.stop());
     const { queue } = open(server.url);
     await queue.enqueue('q', messages(3));
     const cut = open(proxy.urlOf(server.url), { silenceMs: 300 });
@@ -237,7 +210,7 @@ describe.skipIf(!findRedisServer())('the redis store and its server (needs redis
   test('hints come again after the listening connection has gone silent', async () => {
     const server = await startServer();
     const proxy = await startProxy({ target: { host: '127.0.0.1', port: server.port } });
-    ends.push(() => proxy.stop());
+    atEnd(() => proxy.stop());
     const { store, queue } = open(proxy.urlOf(server.url));
     let hints = 0;
     await store.watch(['q'], () => {

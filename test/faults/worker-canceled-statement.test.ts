@@ -5,7 +5,7 @@ import { createQueue, createWorker } from '../../src/queue/index.js';
 import { createPostgresQueueStore } from '../../src/queue/postgres/index.js';
 import { testServers } from '../database/test-databases.js';
 import { within } from '../limits.js';
-import { until } from './worker/harness.js';
+import { until } from '../../src/testing/until.js';
 
 describe.each(testServers())('a canceled statement on $name', ({ open }) => {
   let database: Database;

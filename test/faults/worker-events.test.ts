@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 import { createQueue, createWorker, type MessageEvent } from '../../src/queue/index.js';
 import { createMemoryQueueStore } from '../../src/queue/memory/index.js';
-import { atOnce, gate, until } from './worker/harness.js';
+import { atOnce, gate } from './worker/harness.js';
+import { until } from '../../src/testing/until.js';
 
 const messages = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ id: `m${index}`, payload: {} }));

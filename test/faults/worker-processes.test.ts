@@ -4,7 +4,8 @@ import type { Database } from '../../src/database/index.js';
 import { createQueue, type Queue } from '../../src/queue/index.js';
 import { createPostgresQueueStore } from '../../src/queue/postgres/index.js';
 import { testServers } from '../database/test-databases.js';
-import { pause, until } from './worker/harness.js';
+import { pause } from './worker/harness.js';
+import { until } from '../../src/testing/until.js';
 import { killAll, WorkerProcess } from './worker/processes.js';
 import { within } from '../limits.js';
 

@@ -13,7 +13,8 @@ import {
 import { createPostgresQueueStore } from '../../src/queue/postgres/index.js';
 import { type PostgresServer, startPostgresServer, startProxy } from '../../src/testing/index.js';
 import { testServers } from '../database/test-databases.js';
-import { disturbedStore, gate, type LogLine, pause, recordingLog, until } from './worker/harness.js';
+import { disturbedStore, gate, type LogLine, pause, recordingLog } from './worker/harness.js';
+import { until } from '../../src/testing/until.js';
 import { within } from '../limits.js';
 
 const unhandled: unknown[] = [];

@@ -10,8 +10,8 @@ import {
   pause,
   recordingLog,
   type StoreCall,
-  until,
 } from './worker/harness.js';
+import { until } from '../../src/testing/until.js';
 import { within } from '../limits.js';
 
 const ends: (() => Promise<void>)[] = [];

@@ -5,7 +5,8 @@ import { defineKinds, type Recipient } from '../../src/notify/index.js';
 import type { Component } from '../../src/lifecycle.js';
 import { ManualClock } from '../../src/testing/index.js';
 import { testDatabases } from '../database/test-databases.js';
-import { kinds, openWorld, programmableProvider, until, type World } from './world.js';
+import { kinds, openWorld, programmableProvider, type World } from './world.js';
+import { until } from '../../src/testing/until.js';
 
 const campaignKinds = defineKinds({ ...kinds, flash: { ...kinds.promo, deadline: '2s' } });
 

@@ -16,10 +16,10 @@ import {
   programmableProvider,
   quickKinds,
   sent,
-  until,
   untilEnded,
   type World,
 } from './world.js';
+import { until } from '../../src/testing/until.js';
 
 const consentKinds = defineKinds({
   ...quickKinds,

@@ -12,10 +12,10 @@ import {
   quickKinds,
   refused,
   silence,
-  until,
   untilEnded,
   type World,
 } from './world.js';
+import { until } from '../../src/testing/until.js';
 import { within } from '../limits.js';
 
 /** The embedded one and one server; that versions agree is shown by door.test.ts. */

@@ -4,7 +4,8 @@ import type { Database } from '../../src/database/index.js';
 import { defineKinds } from '../../src/notify/index.js';
 import type { Component } from '../../src/lifecycle.js';
 import { testDatabases } from '../database/test-databases.js';
-import { addsUp, kinds, openWorld, programmableProvider, until, untilEnded, type World } from './world.js';
+import { addsUp, kinds, openWorld, programmableProvider, untilEnded, type World } from './world.js';
+import { until } from '../../src/testing/until.js';
 
 const peopleKinds = defineKinds({
   ...kinds,

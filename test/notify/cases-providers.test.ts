@@ -12,10 +12,10 @@ import {
   scriptedProvider,
   silence,
   sms,
-  until,
   untilEnded,
   type ScriptedProvider,
 } from './world.js';
+import { until } from '../../src/testing/until.js';
 import { within } from '../limits.js';
 
 const receiptsByText: Partial<Provider> = {

@@ -10,10 +10,10 @@ import {
   programmableProvider,
   quickKinds,
   refused,
-  until,
   untilEnded,
   type World,
 } from './world.js';
+import { until } from '../../src/testing/until.js';
 
 describe.each(testDatabases().slice(0, 2))(
   'a receipt for what was believed lost on $name',

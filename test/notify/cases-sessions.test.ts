@@ -11,9 +11,9 @@ import {
   quickKinds,
   scriptedProvider,
   silence,
-  until,
   untilEnded,
 } from './world.js';
+import { until } from '../../src/testing/until.js';
 
 const [server] = testServers();
 

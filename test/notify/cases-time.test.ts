@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../src/database/index.js';
 import { ManualClock } from '../../src/testing/index.js';
 import { testDatabases } from '../database/test-databases.js';
-import { email, openWorld, programmableProvider, sms, until, type World } from './world.js';
+import { email, openWorld, programmableProvider, sms, type World } from './world.js';
+import { until } from '../../src/testing/until.js';
 
 const hourMs = 3_600_000;
 /** The first day on which the clock goes forward, and the first on which it goes back; Kathmandu's never does. */

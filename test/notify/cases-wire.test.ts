@@ -23,9 +23,9 @@ import {
   quickKinds,
   scriptedProvider,
   sms,
-  until,
   untilEnded,
 } from './world.js';
+import { until } from '../../src/testing/until.js';
 
 const [server] = testServers();
 

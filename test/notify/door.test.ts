@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../src/database/index.js';
 import { testDatabases } from '../database/test-databases.js';
-import { addsUp, email, notAccepted, openWorld, scriptedProvider, sms, until } from './world.js';
+import { addsUp, email, notAccepted, openWorld, scriptedProvider, sms } from './world.js';
+import { until } from '../../src/testing/until.js';
 
 describe.each(testDatabases())('notifications on $name', (testDatabase) => {
   let database: Database;

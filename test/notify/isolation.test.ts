@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../src/database/index.js';
 import { testServers } from '../database/test-databases.js';
 import { within } from '../limits.js';
-import { openWorld, quickKinds, scriptedProvider, until } from './world.js';
+import { openWorld, quickKinds, scriptedProvider } from './world.js';
+import { until } from '../../src/testing/until.js';
 
 const [server] = testServers();
 const slots = 20;

@@ -18,7 +18,8 @@ import {
   type Fault,
 } from '../../src/testing/index.js';
 import { testDatabases } from '../database/test-databases.js';
-import { kinds, openWorld, quickKinds, until, untilEnded } from './world.js';
+import { kinds, openWorld, quickKinds, untilEnded } from './world.js';
+import { until } from '../../src/testing/until.js';
 
 const secrets = /482913|s3cret-of-the-provider/;
 

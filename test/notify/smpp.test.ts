@@ -9,7 +9,7 @@ import {
 } from '../../src/testing/index.js';
 import { silentLog } from '../../src/log.js';
 import { attempt } from './attempt.js';
-import { until } from './world.js';
+import { until } from '../../src/testing/until.js';
 import { within } from '../limits.js';
 
 const destination = { channel: 'sms', address: '+41791234567' } as const;

@@ -17,6 +17,7 @@ import {
 import { createPostgresNotifyStore } from '../../src/notify/postgres/index.js';
 import { createQueue, type Queue } from '../../src/queue/index.js';
 import { createPostgresQueueStore } from '../../src/queue/postgres/index.js';
+import { until } from '../../src/testing/until.js';
 
 export const kinds = defineKinds({
   otp: {
@@ -211,19 +212,6 @@ export async function untilEnded(notify: Pick<Notify, 'delivery'>, ids: readonly
     },
     { what: `${ids.length} deliveries end` },
   );
-}
-
-/** Polls until `fact` holds; fails with its text after a generous bound. */
-export async function until(
-  fact: () => unknown,
-  { what = fact.toString(), boundMs = 20_000 } = {},
-): Promise<void> {
-  const endsAtMs = performance.now() + boundMs;
-  for (;;) {
-    if (await fact()) return;
-    if (performance.now() > endsAtMs) throw new Error(`not within ${boundMs} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
 }
 
 /** Whether every part of the ledger together is what the caller counted. */

@@ -1,20 +1,7 @@
-/** What the worker's tests share: stores to run on, a store that can be disturbed, and waiting for facts. */
+/** What the worker's tests share: stores to run on, and a store that can be disturbed. */
 import type { Log } from '../../../src/log.js';
 import { createQueue, type Queue, type QueueStore, type WorkerOptions } from '../../../src/queue/index.js';
 import { createMemoryQueueStore } from '../../../src/queue/memory/index.js';
-
-/** Polls until `fact` holds; fails with what it last saw after a generous bound. */
-export async function until(
-  fact: () => unknown,
-  { what = fact.toString(), boundMs = 15_000 } = {},
-): Promise<void> {
-  const endsAtMs = performance.now() + boundMs;
-  for (;;) {
-    if (await fact()) return;
-    if (performance.now() > endsAtMs) throw new Error(`not within ${boundMs} ms: ${what}`);
-    await pause(5);
-  }
-}
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 

@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { until } from './harness.js';
+import { until } from '../../../src/testing/until.js';
 import type { WorkerReport, WorkerTask } from './worker-process.js';
 
 export type TimedReport = WorkerReport & { readonly atMs: number };
