@@ -126,20 +126,20 @@ function nextTick(
   { cron: expression, timeZone }: Pick<Recurring, 'cron' | 'timeZone'>,
   after: number,
 ): number | undefined {
+  if (!isTimeZone(timeZone))
+    throw invalidInput('timeZone', timeZone, 'an IANA time zone, such as "Europe/Berlin"');
   let schedule: Cron;
   try {
     schedule = new cron(expression, { paused: true, mode: '5-part', timezone: timeZone });
-    // A time zone is looked at when a tick is computed.
-    schedule.nextRun();
   } catch {
-    if (!isTimeZone(timeZone))
-      throw invalidInput('timeZone', timeZone, 'an IANA time zone, such as "Europe/Berlin"');
     throw invalidInput('cron', expression, 'a cron expression of five fields, such as "0 3 * * *"');
   }
   return schedule.nextRun(new Date(after))?.getTime();
 }
 
-function isTimeZone(name: string): boolean {
+/** Anything else would be taken for the zone of this process, or for a number of minutes. */
+function isTimeZone(name: unknown): boolean {
+  if (typeof name !== 'string' || !/^[a-z]/i.test(name)) return false;
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';
   } catch {

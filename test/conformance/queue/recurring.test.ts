@@ -70,7 +70,9 @@ describe('recurring messages', () => {
     for (const cron of ['nope', '* * * *', '61 * * * *', '* * * * * *']) {
       await expect(put({ cron })).rejects.toMatchObject({ code: 'invalid-input', field: 'cron' });
     }
-    await expect(put({ timeZone: 'No/Where' })).rejects.toMatchObject({ field: 'timeZone' });
+    for (const timeZone of ['No/Where', '', 'local', '+02:00', 5]) {
+      await expect(put({ timeZone })).rejects.toMatchObject({ code: 'invalid-input', field: 'timeZone' });
+    }
   });
 
   it('into an exclusive queue need its key, and a tick that is refused later is told of', async () => {
