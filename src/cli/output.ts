@@ -1,7 +1,13 @@
 /** How commands print: an aligned table for people, one JSON value for programs. */
 function textOf(value: unknown): string {
   if (value === undefined || value === null) return '-';
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  // What would break a line, or steer the terminal, is shown escaped.
+  return typeof value === 'string'
+    ? value.replaceAll(
+        /[\p{Cc}\u2028\u2029]/gu,
+        (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
+      )
+    : JSON.stringify(value);
 }
 
 /** Columns in the order of the first row's keys; `-` for what is missing. */

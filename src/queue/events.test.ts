@@ -17,7 +17,9 @@ const event = (version: number): MessageEvent => ({
 });
 
 test('a listener that has ended its subscription is told nothing more, and one that throws is told on', async () => {
-  const dispatcher = new EventDispatcher({ eventsMax: 100, log: silentLog, onDropped: () => {} });
+  const warnings: object[] = [];
+  const log = { ...silentLog, warn: (fields: object) => void warnings.push(fields) };
+  const dispatcher = new EventDispatcher({ eventsMax: 100, log, onDropped: () => {} });
   const told: number[] = [];
   const thrown: number[] = [];
   const end = dispatcher.subscribe(({ version }) => {
@@ -31,4 +33,5 @@ test('a listener that has ended its subscription is told nothing more, and one t
   dispatcher.publish([1, 2, 3, 4].map(event));
   await expect.poll(() => thrown).toEqual([1, 2, 3, 4]);
   expect(told).toEqual([1, 2]);
+  expect(warnings).toMatchObject([{ queue: 'q', message: 'm', failures: 1 }]);
 });

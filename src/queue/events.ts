@@ -6,6 +6,8 @@
 import type { Log } from '../log.js';
 import type { MessageEvent } from './message.js';
 
+const silenceMs = 1_000;
+
 export type EventListener = (event: MessageEvent) => void | Promise<void>;
 
 interface Subscription {
@@ -19,6 +21,9 @@ export class EventDispatcher {
   readonly #eventsMax: number;
   readonly #log: Log;
   readonly #onDropped: (count: number) => void;
+  /** Since the log was told. */
+  #failures = 0;
+  #silentUntilMs = 0;
 
   constructor(options: { eventsMax: number; log: Log; onDropped: (count: number) => void }) {
     this.#eventsMax = options.eventsMax;
@@ -53,6 +58,18 @@ export class EventDispatcher {
     }
   }
 
+  /** Once a second at most: a listener that fails does so at every event. */
+  #tell(error: unknown, { queue, id }: MessageEvent): void {
+    this.#failures += 1;
+    if (performance.now() < this.#silentUntilMs) return;
+    this.#log.warn(
+      { error, queue, message: id, failures: this.#failures },
+      'a listener of queue events failed',
+    );
+    this.#failures = 0;
+    this.#silentUntilMs = performance.now() + silenceMs;
+  }
+
   /** One event after the other: a slow listener fills its own buffer and nobody else's. */
   async #deliver(subscription: Subscription): Promise<void> {
     for (;;) {
@@ -63,10 +80,7 @@ export class EventDispatcher {
         try {
           await subscription.listener(event);
         } catch (error) {
-          this.#log.warn(
-            { error, queue: event.queue, message: event.id },
-            'a listener of queue events failed',
-          );
+          this.#tell(error, event);
         }
       }
     }

@@ -18,7 +18,10 @@ const firstPauseMs = 10;
 export async function waitForResult(request: ResultRequest): Promise<Message | undefined> {
   const endsAtMs = performance.now() + request.waitMs;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, request.pollMs)) {
-    const message = await request.get();
+    const message = await request.get().catch((error: unknown) => {
+      if (request.isOver()) return undefined;
+      throw error;
+    });
     if (!message || message.finishedAt !== undefined) return message;
     const leftMs = endsAtMs - performance.now();
     if (leftMs <= 0 || request.isOver()) return undefined;

@@ -109,12 +109,19 @@ describe('headgate queue', () => {
   });
 
   it('prints a table for people', { timeout: 120_000 }, async () => {
-    await enqueue('shown', { id: 'x', payload: { n: 1 } });
+    await enqueue(
+      'shown',
+      { id: 'x', payload: { n: 1 } },
+      { id: 'a\u001b[2J\nb', payload: 'y'.repeat(9_000) },
+    );
     const { output } = await headgate('peek', 'shown', '--url', server.address);
+    expect(output.split('\n')).toHaveLength(4);
+    expect(output).toContain('a\\u001b[2J\\u000ab ');
+    expect(output).toContain('y… (9002 characters)');
     expect(output.split('\n')[0]).toMatch(/^id +state +priority +attempts +enqueued +payload$/);
     expect(output).toContain('{"n":1}');
     const depth = await headgate('depth', 'shown', '--url', server.address);
-    expect(depth.output).toMatch(/^invisible +pending +running\n0 +1 +0\n$/);
+    expect(depth.output).toMatch(/^invisible +pending +running\n0 +2 +0\n$/);
   });
 
   it('shows what has ended from the newest on', { timeout: 120_000 }, async () => {

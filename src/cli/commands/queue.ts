@@ -1,6 +1,6 @@
 /** `headgate queue …`: what an operator or a script does with queues and messages, over the HTTP API. */
 import type { Command } from 'commander';
-import { invalidInput } from '../../errors.js';
+import { describeValue, invalidInput } from '../../errors.js';
 import { json, number, pairs } from '../arguments.js';
 import type { Environment, Flags } from '../config.js';
 import { clientCommands, type ClientRun } from '../client-commands.js';
@@ -34,7 +34,7 @@ function showMessages({ messages, next }: { messages: Rows; next?: string }): st
     attempts: message['attempts'],
     enqueued: timeOf(message['enqueuedAt']),
     ...(message['leaseToken'] === undefined ? {} : { leaseToken: message['leaseToken'] }),
-    payload: message['payload'],
+    payload: describeValue(message['payload']),
   }));
   return `${table(rows)}${next === undefined ? '' : `\nmore: --after ${next}`}`;
 }
