@@ -100,6 +100,8 @@ describe.each(testServers())('pages touched on $name', ({ open, url }) => {
     await fill('q', many, { metadata: `'{"region":"eu","kind":"a"}'` });
     await fill('q', 3, { metadata: `'{"region":"us","kind":"a"}'` });
     const where = '{"region":"us","kind":"a"}';
+    // The first call reads the catalogue to make its plans.
+    await pagesOf(dequeue('q', { where }));
     expect(await pagesOf(dequeue('q', { where }))).toBeLessThan(once);
     expect(await pagesOf(dequeue('q', { where: '{"region":"xx"}' }))).toBeLessThan(once);
     expect(await pagesOf(dequeue('q', { where: '{"kind":"a"}' }))).toBeLessThan(800);
