@@ -17,6 +17,9 @@ const brokenFiles = report.testResults.filter(
 const unhandled = status !== '0' && report.numFailedTests === 0 && brokenFiles.length === 0 ? 1 : 0;
 const failed = report.numFailedTests + brokenFiles.length + unhandled;
 const skipped = report.numPendingTests + report.numTodoTests;
+for (const { assertionResults } of report.testResults)
+  for (const test of assertionResults)
+    if (test.status === 'skipped' || test.status === 'pending') console.log(`skipped: ${test.fullName}`);
 for (const entry of brokenFiles) console.log(`failed as a whole: ${entry.name}: ${entry.message}`);
 console.log(`${report.numPassedTests} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
 process.exit(failed > 0 || report.numPassedTests === 0 ? 1 : 0);

@@ -63,7 +63,7 @@ const settled = (page: Page) =>
 const textsOf = (page: Page) => page.locator('.post-text').allTextContents();
 const post = (page: Page, text: string) => page.getByRole('article').filter({ hasText: text });
 
-describe.skipIf(browserPath === undefined)('the dashboard', { timeout: testMs }, () => {
+describe.skipIf(browserPath === undefined)('the dashboard (needs Chromium)', { timeout: testMs }, () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'headgate-dashboard-'));
     product = runHeadgate(['start', '--port', '0', '--data', folder, '--accounts', '200', '--rate', '2']);

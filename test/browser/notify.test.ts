@@ -45,161 +45,167 @@ const send = async (body: object): Promise<string> =>
   (await call(address, 'POST', '/v1/notifications', { kind: 'order', user, data: { number: 7 }, ...body }))
     .body.id;
 
-describe.skipIf(browserPath === undefined)('the pages of notifications', { timeout: testMs }, () => {
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'headgate-notify-pages-'));
-    product = runHeadgate(['start', '--port', '0', '--data', folder, '--accounts', '100', '--rate', '20']);
-    address = await product.ready();
-    browser = await launchBrowser();
-    const to = [{ channel: 'inbox', address: user }];
-    id = await send({ key: 'order-7', to });
-    waiting = await send({ key: 'order-8', to, sendAt: Date.now() + 3_600_000 });
-  }, testMs);
-  afterAll(async () => {
-    await browser?.close();
-    await product?.kill('SIGKILL');
-    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
-  });
-  afterEach(async () => {
-    const faults = watched.flatMap((opened) => opened.faults);
-    await Promise.all(watched.map(({ page }) => page.context().close()));
-    watched = [];
-    if (faults.length > 0) throw new Error(`the page has faults:\n${faults.join('\n')}`);
-  });
-
-  it('show a ledger that adds up, every kind, and every provider with its breaker', async () => {
-    const page = await open('#/notify');
-    const sent = page.locator('.figure', { hasText: 'the provider said so' }).locator('.figure-value');
-    await until(async () => Number(await sent.textContent()) > 0, {
-      what: 'something sent',
-      boundMs: withinMs,
+describe.skipIf(browserPath === undefined)(
+  'the pages of notifications (need Chromium)',
+  { timeout: testMs },
+  () => {
+    beforeAll(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'headgate-notify-pages-'));
+      product = runHeadgate(['start', '--port', '0', '--data', folder, '--accounts', '100', '--rate', '20']);
+      address = await product.ready();
+      browser = await launchBrowser();
+      const to = [{ channel: 'inbox', address: user }];
+      id = await send({ key: 'order-7', to });
+      waiting = await send({ key: 'order-8', to, sendAt: Date.now() + 3_600_000 });
+    }, testMs);
+    afterAll(async () => {
+      await browser?.close();
+      await product?.kill('SIGKILL');
+      if (folder !== undefined) await rm(folder, { recursive: true, force: true });
     });
-    await page.getByText('add up to what was accepted').waitFor();
-    const kinds = page.getByRole('region', { name: /^Kinds/ });
-    for (const kind of ['otp', 'order', 'follow', 'promo'])
-      expect(await kinds.getByRole('link', { name: kind, exact: true }).count()).toBe(1);
-    const providers = page.getByRole('region', { name: /^Providers/ });
-    expect(await providers.locator('tbody tr').count()).toBe(3);
-    await page.locator('.chart canvas').waitFor();
-  });
-
-  it('lead from a kind over its deliveries to the story of one, with every step', async () => {
-    const page = await open('#/notify');
-    await page.getByLabel('User id').fill(user);
-    await page.getByRole('button', { name: 'Show deliveries' }).click();
-    await page
-      .getByRole('link', { name: /Story of order/ })
-      .first()
-      .waitFor();
-    await page.goto(`${address}/#/notify/notifications/${id}`);
-    const history = page.getByRole('region', { name: 'History of the delivery by inbox, scrolls sideways' });
-    await until(
-      async () => {
-        await page.getByRole('button', { name: 'Refresh' }).click();
-        return (await history.getByRole('rowheader').allTextContents()).join() === 'accepted,sending,sent';
-      },
-      { what: 'its story', boundMs: withinMs },
-    );
-    expect(await page.locator('.delivery-state').textContent()).toBe('sent');
-  });
-
-  it('cancel what waits, after asking once more', async () => {
-    const page = await open(`#/notify/notifications/${waiting}`);
-    await page.getByRole('button', { name: `Cancel notification ${waiting}` }).click();
-    await page.getByRole('button', { name: 'Cancel for good?' }).click();
-    await page.locator('.delivery-state', { hasText: 'suppressed' }).waitFor();
-    await page.goto(`${address}/#/notify/deliveries?state=suppressed&kind=order`);
-    await page.getByText('canceled').first().waitFor();
-  });
-
-  it('list campaigns, and lead to the progress of one that is paused, resumed and canceled', async () => {
-    const recipients = [1, 2, 3].map((index) => ({
-      user: `c${index}`,
-      data: { what: 'boots', number: index },
-      to: [{ channel: 'inbox', address: `c${index}` }],
-      sendAt: Date.now() + 3_600_000,
-    }));
-    for (const name of ['spring', 'summer & autumn'])
-      await call(address, 'POST', '/v1/campaigns', { id: name, kind: 'order', recipients });
-    const page = await open('#/notify');
-    await page.getByRole('link', { name: 'all campaigns' }).click();
-    const list = page.getByRole('region', { name: /^Campaigns/ });
-    await list.waitFor();
-    expect(await list.getByRole('rowheader').allTextContents()).toEqual(['summer & autumn', 'spring']);
-    await list.getByRole('link', { name: 'summer & autumn' }).click();
-    await page.getByRole('button', { name: 'Pause campaign summer & autumn' }).click();
-    await page.getByRole('button', { name: 'Resume campaign summer & autumn' }).click();
-    await page.getByRole('button', { name: 'Cancel campaign summer & autumn' }).click();
-    await page.getByRole('button', { name: 'Cancel for good?' }).click();
-    await page.locator('dd', { hasText: 'canceled' }).waitFor();
-    await page.goto(`${address}/#/notify/campaigns?state=canceled`);
-    await page.reload();
-    await list.waitFor();
-    expect(await list.getByRole('rowheader').allTextContents()).toEqual(['summer & autumn']);
-  });
-
-  it('say what is wrong and what is empty', async () => {
-    const page = await open('#/notify/notifications/nothing');
-    await page.getByRole('alert').getByText('notification-unknown').waitFor();
-    await page.goto(`${address}/#/notify/deliveries?user=nobody`);
-    await page.getByText('No delivery.', { exact: true }).waitFor();
-  });
-
-  it('show prices that are counted', async () => {
-    const page = await open('#/prices');
-    const amplification = page
-      .getByRole('row', { name: /write amplification/ })
-      .locator('td')
-      .nth(1);
-    await until(async () => /\d/.test((await amplification.textContent()) ?? ''), {
-      what: 'a price',
-      boundMs: withinMs,
+    afterEach(async () => {
+      const faults = watched.flatMap((opened) => opened.faults);
+      await Promise.all(watched.map(({ page }) => page.context().close()));
+      watched = [];
+      if (faults.length > 0) throw new Error(`the page has faults:\n${faults.join('\n')}`);
     });
-    const calls = page.getByRole('row', { name: /calls whose outcome nobody knows/ });
-    expect(await calls.textContent()).toMatch(/of [\d,]+ calls/);
-  });
 
-  const everyPage = () => [
-    '#/notify',
-    '#/notify/deliveries',
-    '#/notify/deliveries?state=expired&kind=otp',
-    `#/notify/notifications/${id}`,
-    '#/notify/notifications/nothing',
-    '#/notify/campaigns',
-    '#/notify/campaigns?state=paused',
-    '#/notify/campaigns/spring',
-    '#/prices',
-  ];
-  const visit = async (page: Page, hash: string): Promise<void> => {
-    await page.goto(`${address}/${hash}`);
-    await page.reload();
-    await page.locator('h1').waitFor();
-    await settled(page);
-  };
+    it('show a ledger that adds up, every kind, and every provider with its breaker', async () => {
+      const page = await open('#/notify');
+      const sent = page.locator('.figure', { hasText: 'the provider said so' }).locator('.figure-value');
+      await until(async () => Number(await sent.textContent()) > 0, {
+        what: 'something sent',
+        boundMs: withinMs,
+      });
+      await page.getByText('add up to what was accepted').waitFor();
+      const kinds = page.getByRole('region', { name: /^Kinds/ });
+      for (const kind of ['otp', 'order', 'follow', 'promo'])
+        expect(await kinds.getByRole('link', { name: kind, exact: true }).count()).toBe(1);
+      const providers = page.getByRole('region', { name: /^Providers/ });
+      expect(await providers.locator('tbody tr').count()).toBe(3);
+      await page.locator('.chart canvas').waitFor();
+    });
 
-  it('have landmarks, one heading of the first level, and a name on every control', async () => {
-    const faults: string[] = [];
-    const page = await open('', { colorScheme: 'dark' });
-    for (const hash of everyPage()) {
-      await visit(page, hash);
-      faults.push(...(await accessibilityFaults(page)).map((fault) => `${hash}: ${fault}`));
-    }
-    expect(faults).toEqual([]);
-  });
+    it('lead from a kind over its deliveries to the story of one, with every step', async () => {
+      const page = await open('#/notify');
+      await page.getByLabel('User id').fill(user);
+      await page.getByRole('button', { name: 'Show deliveries' }).click();
+      await page
+        .getByRole('link', { name: /Story of order/ })
+        .first()
+        .waitFor();
+      await page.goto(`${address}/#/notify/notifications/${id}`);
+      const history = page.getByRole('region', {
+        name: 'History of the delivery by inbox, scrolls sideways',
+      });
+      await until(
+        async () => {
+          await page.getByRole('button', { name: 'Refresh' }).click();
+          return (await history.getByRole('rowheader').allTextContents()).join() === 'accepted,sending,sent';
+        },
+        { what: 'its story', boundMs: withinMs },
+      );
+      expect(await page.locator('.delivery-state').textContent()).toBe('sent');
+    });
 
-  it('do not scroll sideways at the width of a phone', async () => {
-    const wide: string[] = [];
-    const page = await open('', { viewport: { width: 360, height: 740 } });
-    for (const hash of everyPage()) {
-      await visit(page, hash);
-      const overflow = await sidewaysOverflow(page);
-      if (overflow > 0) wide.push(`${hash}: ${overflow} pixels`);
-    }
-    expect(wide).toEqual([]);
-  });
-});
+    it('cancel what waits, after asking once more', async () => {
+      const page = await open(`#/notify/notifications/${waiting}`);
+      await page.getByRole('button', { name: `Cancel notification ${waiting}` }).click();
+      await page.getByRole('button', { name: 'Cancel for good?' }).click();
+      await page.locator('.delivery-state', { hasText: 'suppressed' }).waitFor();
+      await page.goto(`${address}/#/notify/deliveries?state=suppressed&kind=order`);
+      await page.getByText('canceled').first().waitFor();
+    });
 
-describe.skipIf(browserPath === undefined)('signing in', { timeout: testMs }, () => {
+    it('list campaigns, and lead to the progress of one that is paused, resumed and canceled', async () => {
+      const recipients = [1, 2, 3].map((index) => ({
+        user: `c${index}`,
+        data: { what: 'boots', number: index },
+        to: [{ channel: 'inbox', address: `c${index}` }],
+        sendAt: Date.now() + 3_600_000,
+      }));
+      for (const name of ['spring', 'summer & autumn'])
+        await call(address, 'POST', '/v1/campaigns', { id: name, kind: 'order', recipients });
+      const page = await open('#/notify');
+      await page.getByRole('link', { name: 'all campaigns' }).click();
+      const list = page.getByRole('region', { name: /^Campaigns/ });
+      await list.waitFor();
+      expect(await list.getByRole('rowheader').allTextContents()).toEqual(['summer & autumn', 'spring']);
+      await list.getByRole('link', { name: 'summer & autumn' }).click();
+      await page.getByRole('button', { name: 'Pause campaign summer & autumn' }).click();
+      await page.getByRole('button', { name: 'Resume campaign summer & autumn' }).click();
+      await page.getByRole('button', { name: 'Cancel campaign summer & autumn' }).click();
+      await page.getByRole('button', { name: 'Cancel for good?' }).click();
+      await page.locator('dd', { hasText: 'canceled' }).waitFor();
+      await page.goto(`${address}/#/notify/campaigns?state=canceled`);
+      await page.reload();
+      await list.waitFor();
+      expect(await list.getByRole('rowheader').allTextContents()).toEqual(['summer & autumn']);
+    });
+
+    it('say what is wrong and what is empty', async () => {
+      const page = await open('#/notify/notifications/nothing');
+      await page.getByRole('alert').getByText('notification-unknown').waitFor();
+      await page.goto(`${address}/#/notify/deliveries?user=nobody`);
+      await page.getByText('No delivery.', { exact: true }).waitFor();
+    });
+
+    it('show prices that are counted', async () => {
+      const page = await open('#/prices');
+      const amplification = page
+        .getByRole('row', { name: /write amplification/ })
+        .locator('td')
+        .nth(1);
+      await until(async () => /\d/.test((await amplification.textContent()) ?? ''), {
+        what: 'a price',
+        boundMs: withinMs,
+      });
+      const calls = page.getByRole('row', { name: /calls whose outcome nobody knows/ });
+      expect(await calls.textContent()).toMatch(/of [\d,]+ calls/);
+    });
+
+    const everyPage = () => [
+      '#/notify',
+      '#/notify/deliveries',
+      '#/notify/deliveries?state=expired&kind=otp',
+      `#/notify/notifications/${id}`,
+      '#/notify/notifications/nothing',
+      '#/notify/campaigns',
+      '#/notify/campaigns?state=paused',
+      '#/notify/campaigns/spring',
+      '#/prices',
+    ];
+    const visit = async (page: Page, hash: string): Promise<void> => {
+      await page.goto(`${address}/${hash}`);
+      await page.reload();
+      await page.locator('h1').waitFor();
+      await settled(page);
+    };
+
+    it('have landmarks, one heading of the first level, and a name on every control', async () => {
+      const faults: string[] = [];
+      const page = await open('', { colorScheme: 'dark' });
+      for (const hash of everyPage()) {
+        await visit(page, hash);
+        faults.push(...(await accessibilityFaults(page)).map((fault) => `${hash}: ${fault}`));
+      }
+      expect(faults).toEqual([]);
+    });
+
+    it('do not scroll sideways at the width of a phone', async () => {
+      const wide: string[] = [];
+      const page = await open('', { viewport: { width: 360, height: 740 } });
+      for (const hash of everyPage()) {
+        await visit(page, hash);
+        const overflow = await sidewaysOverflow(page);
+        if (overflow > 0) wide.push(`${hash}: ${overflow} pixels`);
+      }
+      expect(wide).toEqual([]);
+    });
+  },
+);
+
+describe.skipIf(browserPath === undefined)('signing in (needs Chromium)', { timeout: testMs }, () => {
   const key = 'the-key-of-an-administrator';
   let guarded: HeadgateProcess;
   let guardedFolder: string;

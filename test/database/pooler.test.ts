@@ -34,7 +34,7 @@ max_client_conn = 100
 `;
 
 describe.skipIf(pgbouncer === undefined).each(testServers())(
-  'PgBouncer in transaction mode before $name',
+  'PgBouncer in transaction mode before $name (needs pgbouncer)',
   ({ open, url }) => {
     let folder = '';
     let pooler: ChildServer;

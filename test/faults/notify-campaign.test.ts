@@ -17,7 +17,7 @@ const [server] = testServers();
 const recipients = process.env['HEADGATE_LONG'] === '1' ? 10_000 : 400;
 const seed = Number(process.env['HEADGATE_SEED'] ?? Math.floor(Math.random() * 1e9));
 
-describe.skipIf(server === undefined)('a campaign', () => {
+describe.skipIf(server === undefined)('a campaign (needs a PostgreSQL server)', () => {
   it(`N09, N14: killed three times, ends with one delivery a recipient (HEADGATE_SEED=${seed})`, {
     timeout: 300_000,
   }, async () => {

@@ -52,7 +52,7 @@ const [server] = testServers();
 /** Side by side, each with schemas of its own. */
 const lanes = 3;
 
-describe.skipIf(server === undefined)('a process that is killed', () => {
+describe.skipIf(server === undefined)('a process that is killed (needs a PostgreSQL server)', () => {
   let database: Database;
   const worlds: World[] = [];
   const counterparts: HttpCounterpart[] = [];

@@ -183,12 +183,15 @@ describe.skipIf(!findRedisServer(program))('confirmed by flush (needs valkey-ser
   });
 });
 
-describe.skipIf(!findRedisServer('redis-server'))('a server without WAITAOF', () => {
-  test('a flush that was asked for by name is refused where nobody can tell of it', async () => {
-    const server = await startServer({ program: 'redis-server', fsync: 'always' });
-    const client = connect(server);
-    const [command] = (await client.call('COMMAND', 'INFO', 'WAITAOF')) as unknown[];
-    if (Array.isArray(command)) await open(server, { confirm: 'flush' }).store.start();
-    else await expect(open(server, { confirm: 'flush' }).store.start()).rejects.toMatchObject(notDurable);
-  });
-});
+describe.skipIf(!findRedisServer('redis-server'))(
+  'a server without WAITAOF (needs redis-server on the PATH)',
+  () => {
+    test('a flush that was asked for by name is refused where nobody can tell of it', async () => {
+      const server = await startServer({ program: 'redis-server', fsync: 'always' });
+      const client = connect(server);
+      const [command] = (await client.call('COMMAND', 'INFO', 'WAITAOF')) as unknown[];
+      if (Array.isArray(command)) await open(server, { confirm: 'flush' }).store.start();
+      else await expect(open(server, { confirm: 'flush' }).store.start()).rejects.toMatchObject(notDurable);
+    });
+  },
+);

@@ -145,7 +145,7 @@ describe.skipIf(!findRedisServer())('the outbox (needs redis-server on the PATH)
     });
 
     test.skipIf(!hasSessions)(
-      'who begins after another’s commit comes later, with many writers and two relays',
+      'who begins after another’s commit comes later, with many writers and two relays (needs several sessions)',
       async () => {
         const order: string[][] = [];
         const writer = async (name: number): Promise<void> => {
@@ -177,28 +177,31 @@ describe.skipIf(!findRedisServer())('the outbox (needs redis-server on the PATH)
       },
     );
 
-    test.skipIf(!hasSessions)('another relay takes over from one that has fallen silent', async () => {
-      let isSilent = false;
-      let release = (): void => {};
-      const silent = {
-        configuration: (name: string) => store.configuration(name),
-        enqueue: async () => {
-          isSilent = true;
-          await new Promise<void>((resolve) => {
-            release = resolve;
-          });
-          throw new Error('gone');
-        },
-      };
-      await enqueue(['a']);
-      const first = await startRelay({ store: silent, takeoverMs: 300 });
-      await until(async () => isSilent);
-      await startRelay({ takeoverMs: 300 });
-      await until(isEmpty);
-      expect(await takeAll()).toEqual(['a']);
-      release();
-      await first.stop();
-    });
+    test.skipIf(!hasSessions)(
+      'another relay takes over from one that has fallen silent (needs several sessions)',
+      async () => {
+        let isSilent = false;
+        let release = (): void => {};
+        const silent = {
+          configuration: (name: string) => store.configuration(name),
+          enqueue: async () => {
+            isSilent = true;
+            await new Promise<void>((resolve) => {
+              release = resolve;
+            });
+            throw new Error('gone');
+          },
+        };
+        await enqueue(['a']);
+        const first = await startRelay({ store: silent, takeoverMs: 300 });
+        await until(async () => isSilent);
+        await startRelay({ takeoverMs: 300 });
+        await until(isEmpty);
+        expect(await takeAll()).toEqual(['a']);
+        release();
+        await first.stop();
+      },
+    );
 
     test('nothing is lost or doubled while Redis is killed and comes back', async () => {
       await startRelay({ batchMax: 10 });

@@ -20,7 +20,7 @@ import { within } from '../limits.js';
 const unhandled: unknown[] = [];
 process.on('unhandledRejection', (reason) => unhandled.push(reason));
 
-describe.skipIf(testServers().length === 0)('a worker and its server', () => {
+describe.skipIf(testServers().length === 0)('a worker and its server (needs a PostgreSQL server)', () => {
   let server: PostgresServer;
   const ends: (() => Promise<void>)[] = [];
 

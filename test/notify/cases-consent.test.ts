@@ -195,51 +195,54 @@ describe.each(testDatabases().slice(0, 2))('what is switched off on $name', (tes
 
 const [server] = testServers();
 
-describe.skipIf(server === undefined)('the one-click link on the wire (RFC 8058)', () => {
-  let database: Database;
-  beforeAll(async () => {
-    database = await server!.open({ poolMax: 4 });
-  });
-  afterAll(() => database.close());
+describe.skipIf(server === undefined)(
+  'the one-click link on the wire (RFC 8058) (needs a PostgreSQL server)',
+  () => {
+    let database: Database;
+    beforeAll(async () => {
+      database = await server!.open({ poolMax: 4 });
+    });
+    afterAll(() => database.close());
 
-  it('is in the two headers of a promotion by SMTP and by HTTP, and in none of a required kind', async () => {
-    const mailServer = await startSmtpCounterpart();
-    const service = await startResendCounterpart();
-    const from = 'a@example.test';
-    const providers = [
-      createSmtpProvider({ host: '127.0.0.1', port: mailServer.port, requireTls: false, from }),
-      createResendProvider({ apiKey: 'k', from, url: service.url }),
-    ];
-    for (const provider of providers) {
-      const kinds = { ...quickKinds, order: { ...quickKinds.order, required: true } } as typeof quickKinds;
-      const world = await openWorld({ database, providers: [provider], kinds, unsubscribe });
-      const worker = world.notify.worker({ slots: 2, floors: false });
-      await worker.start();
-      const to = [{ channel: 'email', address: 'b@example.test' } as const];
-      const promo = await world.notify.send('promo', { user: 'u', key: 'k', data: { what: 'x' }, to });
-      await untilEnded(world.notify, [promo.deliveries[0]!.id]);
-      const order = await world.notify.send('order', { user: 'u', key: 'k', data: { number: 1 }, to });
-      await untilEnded(world.notify, [order.deliveries[0]!.id]);
-      const [first, second] =
-        provider === providers[0]
-          ? mailServer.messages.map(({ raw }) => headersOf(raw))
-          : service.requests.map(({ body }) => JSON.parse(body.toString()).headers ?? {});
-      expect(first['List-Unsubscribe-Post']).toBe('List-Unsubscribe=One-Click');
-      const link = /^<(https:[^>\s]+)>$/.exec(first['List-Unsubscribe'])?.[1];
-      const token = new URL(link as string).searchParams.get('token') as string;
-      expect(await world.notify.people.unsubscribe(token)).toEqual({
-        user: 'u',
-        kind: 'promo',
-        channel: 'email',
-      });
-      expect(Object.keys(second).filter((name) => name.startsWith('List-'))).toEqual([]);
-      await worker.stop();
-      await world.stop();
-    }
-    await mailServer.stop();
-    await service.stop();
-  });
-});
+    it('is in the two headers of a promotion by SMTP and by HTTP, and in none of a required kind', async () => {
+      const mailServer = await startSmtpCounterpart();
+      const service = await startResendCounterpart();
+      const from = 'a@example.test';
+      const providers = [
+        createSmtpProvider({ host: '127.0.0.1', port: mailServer.port, requireTls: false, from }),
+        createResendProvider({ apiKey: 'k', from, url: service.url }),
+      ];
+      for (const provider of providers) {
+        const kinds = { ...quickKinds, order: { ...quickKinds.order, required: true } } as typeof quickKinds;
+        const world = await openWorld({ database, providers: [provider], kinds, unsubscribe });
+        const worker = world.notify.worker({ slots: 2, floors: false });
+        await worker.start();
+        const to = [{ channel: 'email', address: 'b@example.test' } as const];
+        const promo = await world.notify.send('promo', { user: 'u', key: 'k', data: { what: 'x' }, to });
+        await untilEnded(world.notify, [promo.deliveries[0]!.id]);
+        const order = await world.notify.send('order', { user: 'u', key: 'k', data: { number: 1 }, to });
+        await untilEnded(world.notify, [order.deliveries[0]!.id]);
+        const [first, second] =
+          provider === providers[0]
+            ? mailServer.messages.map(({ raw }) => headersOf(raw))
+            : service.requests.map(({ body }) => JSON.parse(body.toString()).headers ?? {});
+        expect(first['List-Unsubscribe-Post']).toBe('List-Unsubscribe=One-Click');
+        const link = /^<(https:[^>\s]+)>$/.exec(first['List-Unsubscribe'])?.[1];
+        const token = new URL(link as string).searchParams.get('token') as string;
+        expect(await world.notify.people.unsubscribe(token)).toEqual({
+          user: 'u',
+          kind: 'promo',
+          channel: 'email',
+        });
+        expect(Object.keys(second).filter((name) => name.startsWith('List-'))).toEqual([]);
+        await worker.stop();
+        await world.stop();
+      }
+      await mailServer.stop();
+      await service.stop();
+    });
+  },
+);
 
 /** Unfolded, as a receiver reads them. */
 function headersOf(raw: string): Record<string, string> {

@@ -17,7 +17,7 @@ import { until } from '../../src/testing/until.js';
 
 const [server] = testServers();
 
-describe.skipIf(server === undefined)('several sessions', () => {
+describe.skipIf(server === undefined)('several sessions (needs a PostgreSQL server)', () => {
   let database: Database;
   beforeAll(async () => {
     database = await server!.open({ poolMax: 12 });

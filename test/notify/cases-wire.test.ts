@@ -29,7 +29,7 @@ import { until } from '../../src/testing/until.js';
 
 const [server] = testServers();
 
-describe.skipIf(server === undefined)('on the wire', () => {
+describe.skipIf(server === undefined)('on the wire (needs a PostgreSQL server)', () => {
   let database: Database;
   beforeAll(async () => {
     database = await server!.open({ poolMax: 8 });

@@ -9,7 +9,7 @@ import { until } from '../../src/testing/until.js';
 const [server] = testServers();
 const slots = 20;
 
-describe.skipIf(server === undefined)('a code behind a campaign', () => {
+describe.skipIf(server === undefined)('a code behind a campaign (needs a PostgreSQL server)', () => {
   let database: Database;
   beforeAll(async () => {
     database = await server!.open();

@@ -56,7 +56,7 @@ describe.each(testDatabases().slice(0, 2))('what is done together on $name', (te
   }
 
   it.skipIf(!testDatabase.hasSessions)(
-    'a send whose key an open transaction holds delays no other',
+    'a send whose key an open transaction holds delays no other (needs several sessions)',
     async () => {
       const end = await openTransaction((transaction) =>
         world.notify.send('order', { ...order, key: 'held' }, { transaction }),
@@ -73,23 +73,26 @@ describe.each(testDatabases().slice(0, 2))('what is done together on $name', (te
     },
   );
 
-  it.skipIf(!testDatabase.hasSessions)('a delivery whose row is held delays no other', async () => {
-    const send = async (key: string): Promise<string> => {
-      const to = [{ channel: 'email', address: `${key}@example.test` } as const];
-      return (await world.notify.send('order', { ...order, key, to })).deliveries[0]!.id;
-    };
-    const stuck = await send('stuck');
-    const others = await Promise.all(Array.from({ length: 20 }, (_, index) => send(`free${index}`)));
-    const end = await openTransaction((transaction) =>
-      transaction.query(`select 1 from ${world.schema}.deliveries where id = $1 for update`, [stuck]),
-    );
-    const worker = world.notify.worker({ slots: 10 });
-    await worker.start();
-    await untilEnded(world.notify, others);
-    expect(provider.calls('stuck@example.test')).toHaveLength(0);
-    await end();
-    await untilEnded(world.notify, [stuck]);
-    expect(provider.calls('stuck@example.test')).toHaveLength(1);
-    await worker.stop();
-  });
+  it.skipIf(!testDatabase.hasSessions)(
+    'a delivery whose row is held delays no other (needs several sessions)',
+    async () => {
+      const send = async (key: string): Promise<string> => {
+        const to = [{ channel: 'email', address: `${key}@example.test` } as const];
+        return (await world.notify.send('order', { ...order, key, to })).deliveries[0]!.id;
+      };
+      const stuck = await send('stuck');
+      const others = await Promise.all(Array.from({ length: 20 }, (_, index) => send(`free${index}`)));
+      const end = await openTransaction((transaction) =>
+        transaction.query(`select 1 from ${world.schema}.deliveries where id = $1 for update`, [stuck]),
+      );
+      const worker = world.notify.worker({ slots: 10 });
+      await worker.start();
+      await untilEnded(world.notify, others);
+      expect(provider.calls('stuck@example.test')).toHaveLength(0);
+      await end();
+      await untilEnded(world.notify, [stuck]);
+      expect(provider.calls('stuck@example.test')).toHaveLength(1);
+      await worker.stop();
+    },
+  );
 });
