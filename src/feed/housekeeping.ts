@@ -147,7 +147,6 @@ export function watchFanOuts(context: FeedContext, postOf: (id: string) => strin
   });
 }
 
-/** Age of the oldest unfinished fan-out, by lane. */
 /** What timelines take; nothing is said while their servers are away. */
 export async function reportBytes({ database, store, metrics, log }: FeedContext): Promise<void> {
   try {
@@ -159,6 +158,7 @@ export async function reportBytes({ database, store, metrics, log }: FeedContext
   }
 }
 
+/** Age of the oldest unfinished fan-out, by lane. */
 export async function reportLag({ database, store, metrics, now }: FeedContext): Promise<void> {
   for (const [lane, seconds] of Object.entries(await store.fanOutLag(database, { now: now() }))) {
     metrics.set('headgate_feed_fan_out_lag_seconds', { lane }, seconds);

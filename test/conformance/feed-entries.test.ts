@@ -30,4 +30,24 @@ describe.each(databases)('entries of a fan-out on $name', (on) => {
       expect((await world.feed.stats()).timelineEntries).toBe(readers.length + 1);
     },
   );
+
+  test('batches of what was published first go first, in whatever order the posts were split', async () => {
+    const world = await open({ batchSize: 3 });
+    const readers = Array.from({ length: 10 }, (_, number) => `r${number}`);
+    await world.accounts('a', 'b', ...readers);
+    await world.feed.importFollows(readers.flatMap((reader) => ['a', 'b'].map((author) => [reader, author])));
+    await world.drain();
+    const posts: string[] = [];
+    for (const author of ['a', 'b', 'a']) {
+      posts.push((await world.feed.publish({ author, text: 'x' })).post.id);
+      world.clock.advance(1);
+    }
+    // The newest is split first, the oldest last; each writes its own first batch.
+    for (const message of (await world.take()).toReversed()) await world.work(message);
+    const batches = await world.take('feed-big');
+    const postOf = ({ payload }: (typeof batches)[number]) => (payload as { post: string }).post;
+    expect(batches.map(postOf)).toEqual(posts.flatMap((post) => [post, post, post]));
+    for (const batch of batches) await world.work(batch);
+    expect(idsOf([await world.feed.home({ reader: 'r9' })])).toEqual(posts.toReversed());
+  });
 });
