@@ -15,9 +15,16 @@ export interface MetricsServer extends Component {
   address(): string;
 }
 
+/** What `/health` of `headgate serve` tells of these. */
+export interface Health {
+  readonly durability: string;
+  /** Undefined: in a table of the database, or not known yet. */
+  readonly timelines: { readonly store: string; readonly away: boolean } | undefined;
+}
+
 export function createMetricsServer(
   { port, host }: MetricsConfig,
-  { prometheus, durability }: { readonly prometheus: Prometheus; readonly durability: () => string },
+  { prometheus, health }: { readonly prometheus: Prometheus; readonly health: () => Health },
 ): MetricsServer {
   const server = createServer((request, response) => void respond(request, response));
 
@@ -34,7 +41,7 @@ export function createMetricsServer(
     if (path === '/metrics')
       return { status: 200, type: prometheus.contentType, text: await prometheus.text() };
     if (path === '/health') {
-      const text = JSON.stringify({ status: 'ok', version, durability: durability() });
+      const text = JSON.stringify({ status: 'ok', version, ...health() });
       return { status: 200, type: 'application/json; charset=utf-8', text };
     }
     return { status: 404, type: 'text/plain', text: 'GET /metrics or /health\n' };

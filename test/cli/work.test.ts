@@ -1,7 +1,8 @@
 /** `headgate work` on a PostgreSQL: its metrics are to be read where it says, and nowhere unless asked. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { findRedisServer, startRedisServer } from '../../src/testing/redis-server.js';
 import { testServers } from '../database/test-databases.js';
 import { call, runHeadgate, type HeadgateProcess } from './headgate-process.js';
 import { until } from '../../src/testing/until.js';
@@ -31,7 +32,11 @@ const addressOf = (working: HeadgateProcess) =>
 
 describe('headgate work', { timeout: 120_000 }, () => {
   it('serves /metrics of its workers and /health where --metrics-port says, and stops with a signal', async () => {
-    const working = work(['--metrics-port', '0']);
+    const redis = findRedisServer() && (await startRedisServer());
+    onTestFinished(async () => {
+      if (redis) await redis.stop();
+    });
+    const working = work(['--metrics-port', '0', ...(redis ? ['--feed-timelines', redis.url] : [])]);
     const address = await addressOf(working);
     expect(await call(address, 'GET', '/health')).toMatchObject({ status: 200, body: { status: 'ok' } });
     await until(
@@ -43,6 +48,7 @@ describe('headgate work', { timeout: 120_000 }, () => {
     );
     const health = await call(address, 'GET', '/health');
     expect(health.body.durability).toMatch(/survives/);
+    expect(health.body.timelines).toEqual(redis ? { store: 'redis', away: false } : undefined);
     expect((await fetch(`${address}/v1/queues`)).status).toBe(404);
     expect((await fetch(`${address}/metrics`, { method: 'POST' })).status).toBe(404);
     // A scraper that keeps its connection holds nothing up.

@@ -54,7 +54,10 @@ export function addWork(program: Command, environment: Environment): void {
         prometheus &&
         createMetricsServer(listening, {
           prometheus,
-          durability: () => parts?.durability ?? 'not known yet: the database is being opened',
+          health: () => ({
+            durability: parts?.durability ?? 'not known yet: the database is being opened',
+            timelines: parts?.feed.timelinesApart(),
+          }),
         });
       await metricsServer?.start();
       try {
