@@ -2,7 +2,7 @@
  * The postgres store: each operation is one statement, a call of a function of the same name in the store's schema, so
  * it is atomic, costs one round trip, and works in a caller's transaction through any client. PostgreSQL 15+ and PGlite.
  */
-import { type Database, migrate, type Queryable, quoteSchema, SqlError } from '../../database/index.js';
+import { type Database, migrate, quoteSchema, SqlError } from '../../database/index.js';
 import { Gather, split } from '../../gather.js';
 import { type Log, silentLog } from '../../log.js';
 import type { MessageEvent } from '../message.js';
@@ -11,7 +11,7 @@ import { prepareCompleteWithFollowUps } from './operations/complete-with-follow-
 import { prepareConfigure } from './operations/configure.js';
 import { prepareDepth } from './operations/depth.js';
 import { prepareDequeue } from './operations/dequeue.js';
-import { type EnqueueCall, type Enqueued, prepareEnqueue } from './operations/enqueue.js';
+import { prepareEnqueue } from './operations/enqueue.js';
 import { prepareHousekeep } from './operations/housekeep.js';
 import { prepareOperate } from './operations/operate.js';
 import { prepareRead } from './operations/read.js';
@@ -22,6 +22,7 @@ import { retryBusy } from './busy.js';
 import { ChangeEvents } from './change-events.js';
 import { damageReport } from './damage-report.js';
 import { GatheredDequeue } from './gathered-dequeue.js';
+import { GatheredEnqueue } from './gathered-enqueue.js';
 import { transactionQueryable } from './transaction.js';
 import { Wake } from './wake.js';
 
@@ -68,7 +69,7 @@ class PostgresQueueStore implements QueueStore {
   readonly #wake: Wake;
   readonly #events: ChangeEvents;
   readonly #gatheredDequeue: GatheredDequeue;
-  readonly #gatheredEnqueue: Gather<EnqueueCall, Enqueued[]>;
+  readonly #gatheredEnqueue: GatheredEnqueue;
   readonly #gatheredComplete: Gather<Request<'complete'>, Settled[]>;
   #starting: Promise<void> | undefined;
   readonly #tellDamaged: ReturnType<typeof damageReport>;
@@ -91,13 +92,7 @@ class PostgresQueueStore implements QueueStore {
       (requests) => this.#do.dequeue(database, requests),
       gathering,
     );
-    this.#gatheredEnqueue = new Gather({
-      ...gathering,
-      send: (calls) => this.#enqueueTogether(calls),
-      sizeOf: ({ messages }) => messages.length,
-      fits: ([first], { detail, newIds, now }) =>
-        first!.detail === detail && first!.newIds === newIds && first!.now === now,
-    });
+    this.#gatheredEnqueue = new GatheredEnqueue(this.#do.enqueue, database, gathering);
     this.#gatheredComplete = new Gather({
       ...gathering,
       send: (requests) => this.#completeTogether(requests),
@@ -133,8 +128,8 @@ class PostgresQueueStore implements QueueStore {
     const call = { queue, messages, newIds, channel, detail, now };
     const outcomes =
       transaction !== undefined
-        ? await this.#enqueueUntilSettled(transactionQueryable(transaction), call)
-        : await this.#gatheredEnqueue.run(queue, call);
+        ? await this.#gatheredEnqueue.alone(transactionQueryable(transaction), call)
+        : await this.#gatheredEnqueue.run(call);
     if (
       transaction === undefined &&
       outcomes.some((outcome) => outcome.kind === 'enqueued' && outcome.created)
@@ -142,28 +137,6 @@ class PostgresQueueStore implements QueueStore {
       this.#wake.hint(queue);
     if (detail) this.#events.enqueued({ queue, messages, now }, outcomes);
     return outcomes.map(({ seq: _, ...outcome }) => outcome);
-  }
-
-  async #enqueueTogether(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
-    const messages = calls.length === 1 ? calls[0]!.messages : calls.flatMap((call) => call.messages);
-    const outcomes = await this.#enqueueUntilSettled(this.#database, { ...calls[0]!, messages });
-    return split(
-      outcomes,
-      calls.map((call) => call.messages.length),
-    );
-  }
-
-  /** An id that was known when it was looked for and free when it was looked at is tried again. */
-  async #enqueueUntilSettled(on: Queryable, call: EnqueueCall): Promise<Enqueued[]> {
-    const { outcomes, again } = await this.#do.enqueue(on, call);
-    for (const place of again) {
-      for (;;) {
-        const alone = await this.#do.enqueue(on, { ...call, messages: [call.messages[place]!] });
-        outcomes[place] = alone.outcomes[0]!;
-        if (alone.again.length === 0) break;
-      }
-    }
-    return outcomes;
   }
 
   async dequeue(request: Request<'dequeue'>) {
