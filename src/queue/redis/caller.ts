@@ -93,6 +93,10 @@ export class FunctionCaller {
         continue;
       }
       this.#waiting.delete(group);
+      if (calls.length === 1) {
+        this.#sendAlone(calls[0]!);
+        continue;
+      }
       for (let from = 0; from < calls.length; from += callsPerPipeline)
         void this.#send(calls.slice(from, from + callsPerPipeline));
     }
@@ -110,6 +114,14 @@ export class FunctionCaller {
     });
   }
 
+  /** Without a promise in between: of a call that does little they would be a good part. */
+  #sendAlone(call: Call): void {
+    const { name, keys, args } = call;
+    this.#connection.client
+      .callBuffer('fcall', this.#library.functionName(name), keys.length, ...keys, ...args)
+      .then(call.resolve, (error: unknown) => this.#answer(call, [error as Error, undefined], undefined));
+  }
+
   async #send(calls: readonly Call[], confirmation?: Confirmation): Promise<void> {
     try {
       const results = await this.#exchange(calls, confirmation);
@@ -121,15 +133,7 @@ export class FunctionCaller {
   }
 
   async #exchange(calls: readonly Call[], confirmation: Confirmation | undefined): Promise<Result[]> {
-    const { client } = this.#connection;
-    const [first] = calls;
-    if (calls.length === 1 && first && !confirmation) {
-      const name = this.#library.functionName(first.name);
-      return [
-        [null, await client.callBuffer('fcall', name, first.keys.length, ...first.keys, ...first.args)],
-      ];
-    }
-    const pipeline = client.pipeline();
+    const pipeline = this.#connection.client.pipeline();
     for (const { name, keys, args } of calls)
       pipeline.callBuffer('fcall', this.#library.functionName(name), keys.length, ...keys, ...args);
     if (confirmation) appendConfirmation(pipeline, confirmation, this.#library, calls);

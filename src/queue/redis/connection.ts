@@ -6,6 +6,7 @@ import type { Cluster, ClusterNode, Redis, RedisOptions } from 'ioredis';
 import { groundError } from '../../errors.js';
 import type { Log } from '../../log.js';
 import { type RedisQueueStoreOptions, silenceDefaultMs } from './options.js';
+import { watchSilence } from './silence.js';
 
 export type RedisClient = Redis | Cluster;
 
@@ -44,7 +45,6 @@ export async function openConnection(options: RedisQueueStoreOptions, log: Log):
   const silenceMs = options.silenceMs ?? silenceDefaultMs;
   const redisOptions = {
     maxRetriesPerRequest: 2,
-    socketTimeout: silenceMs,
     connectTimeout: silenceMs,
     retryStrategy: reconnectMs,
     reconnectOnError,
@@ -65,10 +65,12 @@ export async function openConnection(options: RedisQueueStoreOptions, log: Log):
   client.on('error', (error: Error) => log.debug({ error: error.message }, 'the connection to Redis failed'));
   const isCluster = client instanceof driver.Cluster || 'nodes' in client;
   const primaries = (): Redis[] => (isCluster ? (client as Cluster).nodes('master') : [client as Redis]);
+  const all = (): Redis[] => (isCluster ? (client as Cluster).nodes() : [client as Redis]);
+  const endWatch = isOwn ? watchSilence(all, silenceMs) : undefined;
   return {
     client,
     isCluster,
-    listener: () => listenerOf(primaries(), log),
+    listener: () => listenerOf(primaries(), silenceMs, log),
     ready: async () => {
       // Until then every seed of a Cluster counts as a primary.
       if (isCluster && client.status !== 'ready') await client.ping();
@@ -79,6 +81,7 @@ export async function openConnection(options: RedisQueueStoreOptions, log: Log):
         await new Promise<void>((resolve) => (client as Cluster).refreshSlotsCache(() => resolve()));
     },
     close: () => {
+      endWatch?.();
       if (isOwn) client.disconnect();
     },
   };
@@ -97,10 +100,11 @@ function accessOf(nodes: readonly ClusterNode[]): Pick<RedisOptions, 'username' 
 }
 
 /** Its own connection to one node: a Cluster passes publications on to all. */
-function listenerOf(primaries: readonly Redis[], log: Log): Redis {
+function listenerOf(primaries: readonly Redis[], socketTimeout: number, log: Log): Redis {
   const node = primaries[Math.floor(Math.random() * primaries.length)];
   if (node === undefined) throw groundError('stopped', 'no node of the Cluster is known yet');
   const listener = node.duplicate({
+    socketTimeout,
     maxRetriesPerRequest: null,
     retryStrategy: reconnectMs,
     lazyConnect: true,

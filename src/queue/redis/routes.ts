@@ -72,7 +72,8 @@ async function routeDequeues(
   requests: readonly Request<'dequeue'>[],
 ): Promise<LeasedMessage[][]> {
   const place = only(target);
-  return place && requests.length > 1
+  if (requests.length === 1) return [await routeDequeue(target, requests[0]!)];
+  return place
     ? dequeueTogether(target.context, place, requests)
     : Promise.all(requests.map((request) => routeDequeue(target, request)));
 }

@@ -63,6 +63,8 @@ class Store implements RedisQueueStore {
   });
   #queuesReadAtMs = Number.NEGATIVE_INFINITY;
   #opening: Promise<Open> | undefined;
+  /** What `#opening` has come to. */
+  #opened: Open | undefined;
   #connection: RedisConnection | undefined;
   #stopped = false;
 
@@ -89,7 +91,7 @@ class Store implements RedisQueueStore {
     this.#hints.stop();
     this.#connection?.close();
     this.#connection = undefined;
-    this.#opening = undefined;
+    this.#opening = this.#opened = undefined;
   }
 
   async durability(): Promise<RedisDurabilityReport> {
@@ -106,7 +108,7 @@ class Store implements RedisQueueStore {
 
   async #enqueueNow({ queue, messages, now }: EnqueueCall) {
     const target = await this.#target(queue);
-    await this.#register(queue);
+    if (!this.#registered.has(queue)) await this.#register(queue);
     const { outcomes, isNew } = await route.enqueue(target, { messages, now });
     if (isNew) await this.#register(queue, true);
     return outcomes;
@@ -143,21 +145,13 @@ class Store implements RedisQueueStore {
     return route.settleAndDequeue(await this.#target(request.queue), request);
   }
 
-  async cancel(request: Request<'cancel'>) {
-    return route.cancel(await this.#target(request.queue), request);
-  }
+  cancel = async (request: Request<'cancel'>) => route.cancel(await this.#target(request.queue), request);
 
-  async change(request: Request<'change'>) {
-    return route.change(await this.#target(request.queue), request);
-  }
+  change = async (request: Request<'change'>) => route.change(await this.#target(request.queue), request);
 
-  async requeue(request: Request<'requeue'>) {
-    return route.requeue(await this.#target(request.queue), request);
-  }
+  requeue = async (request: Request<'requeue'>) => route.requeue(await this.#target(request.queue), request);
 
-  async purge(request: Request<'purge'>) {
-    return route.purge(await this.#target(request.queue), request);
-  }
+  purge = async (request: Request<'purge'>) => route.purge(await this.#target(request.queue), request);
 
   async get(request: Request<'get'>) {
     return route.get(await this.#target(request.queue), request);
@@ -272,7 +266,10 @@ class Store implements RedisQueueStore {
       await probeFlushes(primaries, this.#options, report.confirmation);
       caller.require(report.confirmation);
     }
-    return { connection, context: this.#context(caller, connection), durability: report };
+    const open = { connection, context: this.#context(caller, connection), durability: report };
+    // Not when it has been stopped meanwhile.
+    if (this.#connection === connection) this.#opened = open;
+    return open;
   }
 
   #context(caller: FunctionCaller, { isCluster }: RedisConnection): Context {
@@ -300,9 +297,14 @@ class Store implements RedisQueueStore {
     return placesOf(queue, this.#options.shards?.[queue] ?? 1);
   }
 
-  async #target(queue: string): Promise<route.Target> {
-    const { context } = await this.#open();
-    return { context, places: this.#places(queue), configuration: () => this.configuration(queue) };
+  /** At once where the store is open: a promise more is felt by a call that does little. */
+  #target(queue: string): route.Target | Promise<route.Target> {
+    const targetOf = ({ context }: Open): route.Target => ({
+      context,
+      places: this.#places(queue),
+      configuration: () => this.configuration(queue),
+    });
+    return this.#opened ? targetOf(this.#opened) : this.#open().then(targetOf);
   }
 
   #followUpAccess(now: number | undefined): FollowUpAccess {
