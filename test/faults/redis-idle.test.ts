@@ -98,8 +98,9 @@ describe.skipIf(!findRedisServer())('the redis store at rest (needs redis-server
         queue.store.housekeep({ now: undefined }),
       ]);
       const message = await queue.get('q', id);
+      if (round % 2) expect(['done', 'lease-lost']).toContain(completed?.kind);
+      if (round % 4 === 0) expect([canceled?.kind, message?.state]).toEqual(['canceled', 'canceled']);
       if (completed?.kind === 'done') expect(message?.state).toBe('completed');
-      if (canceled?.kind === 'canceled') expect(message?.state).toBe('canceled');
       if (completed?.kind === 'lease-lost') expect(message).toMatchObject({ state: 'running', attempts: 2 });
       if (other && message?.state === 'running')
         expect(await queue.complete('q', [other])).toMatchObject([{ kind: 'done' }]);
