@@ -6,7 +6,7 @@ import { invalidInput } from '../errors.js';
 import type { FeedStats } from './operate.js';
 import { rebuild } from './timeline-work.js';
 import { vacuum } from './vacuum.js';
-import { accountId, postId } from './validate.js';
+import { accountId, characterFault, postId } from './validate.js';
 
 export function operateMethods(
   context: FeedContext,
@@ -69,7 +69,7 @@ const formatPlace = ({ followers, id }: Place): string =>
 function parsePlace(text: string): Place {
   try {
     const [followers, id] = JSON.parse(Buffer.from(text, 'base64url').toString()) as [unknown, unknown];
-    if (Number.isSafeInteger(followers) && typeof id === 'string')
+    if (Number.isSafeInteger(followers) && typeof id === 'string' && characterFault(id) === undefined)
       return { followers: Number(followers), id };
   } catch {
     // said below
