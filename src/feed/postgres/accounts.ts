@@ -93,12 +93,14 @@ function eraseStep(schema: string): AccountStore['eraseStep'] {
     select 1 from gone`;
   const steps = [
     bounded('follows', 'followee = $1 and kept_until is null'),
+    bounded('follows', 'followee = $1 and kept_until is not null'),
     bounded('follow_requests', 'followee = $1'),
     bounded('follow_requests', 'follower = $1'),
     bounded('blocks', 'blocker = $1'),
     bounded('blocks', 'blocked = $1'),
     bounded('mutes', 'muter = $1'),
     bounded('mutes', 'muted = $1'),
+    bounded('fan_out_batches', `post in (select post from ${schema}.fan_outs where author = $1)`),
     bounded('fan_outs', 'author = $1'),
     bounded('posts', 'author = $1 and deleted_at is null'),
     bounded('rankings', 'reader = $1'),

@@ -47,6 +47,8 @@ function relations(schema: string): Relations {
     unlisted as (
       delete from ${schema}.merged_followees m using written, ${schema}.authors a
       where m.reader = $1 and a.account = written.followee and a.pushed_since > 0),
+    answered as (
+      delete from ${schema}.follow_requests q using written where q.follower = $1 and q.followee = written.followee),
     counted as (insert into ${schema}.follower_deltas (account, delta) select followee, 1 from written)
     select exists (select 1 from barred) as barred, (select generation from written) as generation`;
   const insertRequest = `

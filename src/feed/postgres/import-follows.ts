@@ -30,6 +30,8 @@ export function importFollows(schema: string): Pick<GraphStore, 'accountNumbers'
         where f.kept_until is not null
       returning follower, followee),
     unlisted as (delete from ${schema}.merged_followees m using written where m.reader = written.follower),
+    answered as (
+      delete from ${schema}.follow_requests q using written w where q.follower = w.follower and q.followee = w.followee),
     counted as (
       -- Added at once and not as changes: an import names each followee once a step and in order, so that two imports
       -- wait for each other and never crosswise.

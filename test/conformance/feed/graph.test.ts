@@ -176,6 +176,8 @@ describe.each(databases)('graph on $name', (on) => {
     await expect(feed.followers({ account: 'a', after: 'x' })).rejects.toMatchObject({
       code: 'cursor-invalid',
     });
+    const madeUp = Buffer.from('[1,"\\u0000"]').toString('base64url');
+    await expect(feed.mostFollowed({ after: madeUp })).rejects.toMatchObject({ field: 'after' });
   });
 
   test('an unknown account is named', async () => {
@@ -230,6 +232,43 @@ describe.each(databases)('graph on $name', (on) => {
     expect(await followers(world, 'b')).toBe(1);
     expect((await feed.putAccount({ id: 'a' })).created).toBe(true);
     expect((await feed.home({ reader: 'a' })).items).toEqual([]);
+  });
+
+  test('what was on its way, asked for or kept of an erased account goes with it', async () => {
+    const world = await open({ batchSize: 1 });
+    const { feed } = world;
+    await world.accounts('r', 's', 'k', 'q');
+    await feed.putAccount({ id: 'a', approvesFollowers: true });
+    await feed.importFollows(['r', 's', 'k'].map((reader) => [reader, 'a'] as const));
+    for (const reader of ['r', 's', 'k']) await world.open(reader);
+    await feed.follow({ follower: 'q', followee: 'a' });
+    await feed.unfollow({ follower: 'k', followee: 'a', keepHistory: true });
+    await world.drain();
+    await feed.publish({ author: 'a', text: 'x' });
+    for (const split of await world.take()) await world.work(split);
+    const batches = await world.take('feed-big');
+    expect(batches.length).toBeGreaterThan(0);
+    await feed.eraseAccount('a');
+    await world.drain();
+    for (const batch of batches) await world.work(batch);
+    await world.worker.keepHouse();
+    for (const table of ['follows', 'follow_requests', 'posts', 'fan_outs', 'fan_out_batches', 'authors']) {
+      const { rows } = await world.database.query(`select 1 from "${world.schema}".${table}`);
+      expect(rows.length, table).toBe(0);
+    }
+  });
+
+  test('a follow answers a request of before, by whatever way it comes', async () => {
+    const { feed, accounts } = await open();
+    await accounts('r', 's');
+    await feed.putAccount({ id: 'a', approvesFollowers: true });
+    for (const follower of ['r', 's']) await feed.follow({ follower, followee: 'a' });
+    await feed.putAccount({ id: 'a', approvesFollowers: false });
+    expect(await feed.follow({ follower: 'r', followee: 'a' })).toEqual({ kind: 'following', created: true });
+    await feed.importFollows([['s', 'a']]);
+    expect((await feed.followRequests({ account: 'a' })).accounts).toEqual([]);
+    expect(await feed.rejectFollow({ follower: 'r', followee: 'a' })).toEqual({ kind: 'unknown' });
+    expect(await feed.isFollowing({ follower: 'r', followee: 'a' })).toBe(true);
   });
 
   test('an import makes accounts, skips and counts self-follows, and creates nothing again', async () => {
