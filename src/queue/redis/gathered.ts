@@ -13,10 +13,11 @@ const sameMoment = (
 ) => first!.now === next.now;
 
 function gatherEnqueues(
-  enqueue: (call: EnqueueCall) => Promise<readonly EnqueueOutcome[]>,
+  enqueue: (call: EnqueueCall) => Promise<EnqueueOutcome[]>,
 ): Gather<EnqueueCall, EnqueueOutcome[]> {
   return new Gather<EnqueueCall, EnqueueOutcome[]>({
     send: async (calls) => {
+      if (calls.length === 1) return [await enqueue(calls[0]!)];
       const messages = calls.flatMap((call) => call.messages);
       const sizes = calls.map((call) => call.messages.length);
       return split(await enqueue({ ...calls[0]!, messages }), sizes);
@@ -27,10 +28,11 @@ function gatherEnqueues(
 }
 
 function gatherCompletions(
-  complete: (call: CompleteCall) => Promise<readonly LeaseOutcome[]>,
+  complete: (call: CompleteCall) => Promise<LeaseOutcome[]>,
 ): Gather<CompleteCall, LeaseOutcome[]> {
   return new Gather<CompleteCall, LeaseOutcome[]>({
     send: async (calls) => {
+      if (calls.length === 1) return [await complete(calls[0]!)];
       const leases = calls.flatMap((call) => call.leases);
       const sizes = calls.map((call) => call.leases.length);
       return split(await complete({ ...calls[0]!, leases }), sizes);

@@ -8,6 +8,9 @@ const reserved = /[{}%#]/g;
 const encoded = (character: string): string =>
   `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
 
+/** Names that are kept encoded: every call asks for one. */
+const namesMax = 1_000;
+
 export interface Keys {
   /** Of a queue, or of one shard of it. */
   base(queue: string, shard?: number): string;
@@ -22,8 +25,18 @@ export interface Keys {
 }
 
 export function createKeys(prefix: string): Keys {
+  const known = new Map<string, string>();
+  const encodedName = (queue: string): string => {
+    let name = known.get(queue);
+    if (name === undefined) {
+      name = queue.replace(reserved, encoded);
+      if (known.size >= namesMax) known.clear();
+      known.set(queue, name);
+    }
+    return name;
+  };
   const base = (queue: string, shard = 0): string =>
-    `${prefix}:{${queue.replace(reserved, encoded)}${shard === 0 ? '' : `#${shard}`}}`;
+    `${prefix}:{${encodedName(queue)}${shard === 0 ? '' : `#${shard}`}}`;
   return {
     base,
     queues: `${prefix}:queues`,

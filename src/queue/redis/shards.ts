@@ -10,8 +10,27 @@ import { depth, oldest } from './operations/depth.js';
 import { dequeue } from './operations/dequeue.js';
 import { decodeCursor, encodeCursor, listed, type ListedMessage } from './operations/read.js';
 
-export const placesOf = (queue: string, shards: number): Place[] =>
-  Array.from({ length: shards }, (_, shard) => ({ queue, shard }));
+const placesMax = 1_000;
+
+/** The places of each queue, made once: every call asks for them. */
+export class Places {
+  readonly #shards: Readonly<Record<string, number>>;
+  readonly #known = new Map<string, readonly Place[]>();
+
+  constructor(shards: Readonly<Record<string, number>> = {}) {
+    this.#shards = shards;
+  }
+
+  of(queue: string): readonly Place[] {
+    const known = this.#known.get(queue);
+    if (known) return known;
+    const length = Object.hasOwn(this.#shards, queue) ? this.#shards[queue]! : 1;
+    const places = Array.from({ length }, (_, shard) => ({ queue, shard }));
+    if (this.#known.size >= placesMax) this.#known.clear();
+    this.#known.set(queue, places);
+    return places;
+  }
+}
 
 /** FNV-1a: the same on every machine and in every version, or messages would be looked for in the wrong shard. */
 function hash(text: string): number {

@@ -6,7 +6,7 @@
 import { type Log, silentLog } from '../../log.js';
 import type { MessageEvent } from '../message.js';
 import type { LeaseOutcome, MessageToStore, QueueConfiguration, QueueStore, Recurring } from '../store.js';
-import type { Context, Place, Request } from './call.js';
+import type { Context, Request } from './call.js';
 import { FunctionCaller, stopped } from './caller.js';
 import { openConnection, type RedisConnection } from './connection.js';
 import { DamageLog } from './damage.js';
@@ -23,7 +23,7 @@ import { advanceRecurring, putRecurring, readRecurring, removeRecurring } from '
 import { parseStoredConfiguration } from './configuration.js';
 import { asNamed } from './named-error.js';
 import * as route from './routes.js';
-import { placesOf, shardOfMessage } from './shards.js';
+import { Places, shardOfMessage } from './shards.js';
 import { checkOptions, type RedisQueueStoreOptions } from './options.js';
 
 const queuesReadMs = 2_000;
@@ -50,6 +50,7 @@ class Store implements RedisQueueStore {
   readonly #options: RedisQueueStoreOptions;
   readonly #log: Log;
   readonly #keys: Keys;
+  readonly #places: Places;
   readonly #hints: Hints;
   readonly #damage: DamageLog;
   readonly #listeners = new Set<(events: readonly MessageEvent[]) => void>();
@@ -72,10 +73,11 @@ class Store implements RedisQueueStore {
     this.#options = options;
     this.#log = options.log ?? silentLog;
     this.#keys = createKeys(options.prefix ?? 'headgate');
+    this.#places = new Places(options.shards);
     this.#damage = new DamageLog(this.#log);
     this.#hints = new Hints({
       open: () => this.#listener(),
-      channelsOf: (queue) => this.#places(queue).map(({ shard }) => this.#keys.hint(queue, shard)),
+      channelsOf: (queue) => this.#places.of(queue).map(({ shard }) => this.#keys.hint(queue, shard)),
       queueOf: this.#keys.queueOfHint,
       log: this.#log,
     });
@@ -217,7 +219,7 @@ class Store implements RedisQueueStore {
   async configure(queue: string, change: Partial<QueueConfiguration>): Promise<QueueConfiguration> {
     const { connection, context } = await this.#open();
     await this.#register(queue);
-    const places = this.#places(queue);
+    const places = this.#places.of(queue);
     route.refuseRateLimit(places, change);
     return configure(connection.client, context, places, change);
   }
@@ -229,14 +231,14 @@ class Store implements RedisQueueStore {
 
   async ready({ queues, now }: Request<'ready'>): Promise<string[]> {
     const { context } = await this.#open();
-    const places = queues.flatMap((queue) => this.#places(queue));
+    const places = queues.flatMap((queue) => this.#places.of(queue));
     const waiting = (await glance(context, places, now)).filter(({ waits }) => waits);
     return [...new Set(waiting.map(({ place }) => place.queue))];
   }
 
   async housekeep({ now }: Request<'housekeep'>) {
     const { context } = await this.#open();
-    const places = (await this.#queuesLately()).flatMap((queue) => this.#places(queue));
+    const places = (await this.#queuesLately()).flatMap((queue) => this.#places.of(queue));
     const { moved, asOf, nextDueAt } = await housekeep(context, places, this.#followUpAccess(now));
     const ticks = (await readRecurring(await this.#access())).map(({ next }) => next);
     const next = Math.min(nextDueAt ?? Number.POSITIVE_INFINITY, ...ticks);
@@ -293,15 +295,11 @@ class Store implements RedisQueueStore {
     return { client: connection.client, context };
   }
 
-  #places(queue: string): Place[] {
-    return placesOf(queue, this.#options.shards?.[queue] ?? 1);
-  }
-
   /** At once where the store is open: a promise more is felt by a call that does little. */
   #target(queue: string): route.Target | Promise<route.Target> {
     const targetOf = ({ context }: Open): route.Target => ({
       context,
-      places: this.#places(queue),
+      places: this.#places.of(queue),
       configuration: () => this.configuration(queue),
     });
     return this.#opened ? targetOf(this.#opened) : this.#open().then(targetOf);
@@ -312,7 +310,7 @@ class Store implements RedisQueueStore {
       now,
       configurationOf: (queue) => this.configuration(queue),
       spread: async ({ queue, messages }) => {
-        const places = this.#places(queue);
+        const places = this.#places.of(queue);
         if (places.length === 1) return [{ place: places[0]!, messages }];
         const { type } = await this.configuration(queue);
         const isIn = (shard: number) => (message: MessageToStore) =>
