@@ -10,7 +10,7 @@ import { faultShares, startHttpCounterpart, type ReceivedRequest } from '../../s
 import { testDatabases } from '../database/test-databases.js';
 import { addsUp, openWorld, quickKinds } from './world.js';
 
-const isLong = process.env['HEADGATE_LONG'] === '1';
+const scale = process.env['HEADGATE_LONG'] === '1' ? 30 : 1;
 const seed = Number(process.env['HEADGATE_SEED'] ?? Math.floor(Math.random() * 1e9));
 
 describe.each(testDatabases().slice(0, 2))('the guarantees on $name', (testDatabase) => {
@@ -20,9 +20,9 @@ describe.each(testDatabases().slice(0, 2))('the guarantees on $name', (testDatab
   });
   afterAll(() => database.close());
 
-  it(`hold, and the ledger adds up throughout (HEADGATE_SEED=${seed})`, { timeout: 300_000 }, async () => {
+  it(`hold, and the ledger adds up throughout (HEADGATE_SEED=${seed})`, { timeout: 600_000 }, async () => {
     // The embedded one shows that it works there too; the server works on many at once.
-    const sends = isLong ? 10_000 : testDatabase.hasSessions ? 300 : 100;
+    const sends = scale * (testDatabase.hasSessions ? 300 : 100);
     const counterpart = await startHttpCounterpart({
       identify: ({ headers }: ReceivedRequest) => headers['webhook-id'] ?? '',
       faults: faultShares({

@@ -53,7 +53,7 @@ describe(`a storm over the postgres store (replay: HEADGATE_SEED=${seed})`, () =
 
   test.each(['simple', 'exclusive'] as const)(
     'keeps every promise of a queue that is %s',
-    { timeout: runMs + 120_000 },
+    { timeout: isLong ? 900_000 : runMs + 120_000 },
     async (kind) => {
       const random = seededRandom(seed);
       const pick = (count: number) => Math.floor(random() * count);
@@ -118,8 +118,13 @@ describe(`a storm over the postgres store (replay: HEADGATE_SEED=${seed})`, () =
 
       await expect.poll(() => drain(steady, kind), { timeout: 60_000, interval: 200 }).toBe(0);
       const endings = new Map<string, QueueEnding>();
-      for (const id of record.created) {
-        endings.set(id, { message: await steady.get(kind, id), events: await steady.history(kind, id) });
+      const ids = [...record.created];
+      for (let from = 0; from < ids.length; from += 20) {
+        const some = ids.slice(from, from + 20).map(async (id) => {
+          const [message, events] = await Promise.all([steady.get(kind, id), steady.history(kind, id)]);
+          endings.set(id, { message, events });
+        });
+        await Promise.all(some);
       }
       expect(record.created.size).toBeGreaterThan(20);
       expect(
