@@ -39,7 +39,8 @@ describe.each(testServers().slice(0, 1))('worker processes on $name', (server) =
   test('Q01: a handler that blocks its event loop past the lease loses the message, which runs once elsewhere', async () => {
     const { queue, at } = await open();
     const options = { slots: 1, leaseMs: 1_000 };
-    const a = await WorkerProcess.start({ ...at, handler: { kind: 'block', ms: 3_000 }, options });
+    // Long enough for the other process to come up: else the first takes its message again.
+    const a = await WorkerProcess.start({ ...at, handler: { kind: 'block', ms: 6_000 }, options });
     await queue.enqueue('q', messages(1));
     await until(() => a.of('started').length === 1);
     const b = await WorkerProcess.start({ ...at, handler: { kind: 'wait', ms: 10 }, options });
