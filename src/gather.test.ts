@@ -9,7 +9,10 @@ interface Sent {
 }
 
 /** A server in the hands of the test: statements are answered when it says so, each input by itself in capitals. */
-function open(fits: (inputs: readonly string[], input: string) => boolean = () => true) {
+function open(
+  fits: (inputs: readonly string[], input: string) => boolean = () => true,
+  { together = false } = {},
+) {
   const sent: Sent[] = [];
   const gather = new Gather<string, string>({
     send: (inputs) =>
@@ -22,6 +25,7 @@ function open(fits: (inputs: readonly string[], input: string) => boolean = () =
       }),
     sizeOf: (input) => (input.startsWith('big') ? 400 : 1),
     fits,
+    together,
     isRefused: (error) => error === refusal,
   });
   return { sent, run: (input: string, queue = 'q') => gather.run(queue, input) };
@@ -41,6 +45,19 @@ describe('calls that come together', () => {
     sent[0]!.answer();
     sent[2]!.answer();
     expect(await Promise.all(calls)).toEqual(['A', 'B', 'C', 'D', 'E']);
+  });
+
+  test('asked to, those of one turn all go together, and whoever was answered together asks together again', async () => {
+    const { sent, run } = open(undefined, { together: true });
+    const twice = async (input: string) => [await run(input), await run(`${input}${input}`)];
+    const calls = ['a', 'b', 'c'].map(twice);
+    await turn();
+    expect(sent.map(({ inputs }) => inputs)).toEqual([['a', 'b', 'c']]);
+    sent[0]!.answer();
+    await turn();
+    expect(sent.slice(1).map(({ inputs }) => inputs)).toEqual([['aa', 'bb', 'cc']]);
+    sent[1]!.answer();
+    expect((await Promise.all(calls)).flat()).toEqual(['A', 'AA', 'B', 'BB', 'C', 'CC']);
   });
 
   test('queues do not wait for each other, and a statement has a size', async () => {

@@ -16,6 +16,11 @@ export interface Gathering<Input, Answer> {
   readonly fits: (inputs: readonly Input[], input: Input) => boolean;
   /** Whether an error says that nothing has been done, and may be the fault of one input. Default: never. */
   readonly isRefused?: (error: unknown) => boolean;
+  /**
+   * Whether calls that are made in one turn go together, the first of them too. Default: a call that finds nothing on its way goes at
+   * once, which suits statements that cost more than their round trip.
+   */
+  readonly together?: boolean;
   /** Throws where a call may not be made, in the context of its caller: the statement runs in none. */
   readonly check?: () => void;
 }
@@ -36,6 +41,8 @@ interface Call<Input, Answer> {
 interface Line<Input, Answer> {
   readonly waiting: Call<Input, Answer>[];
   open: number;
+  /** The turn's end is going to look at it. */
+  isScheduled: boolean;
 }
 
 export class Gather<Input, Answer> extends AsyncResource {
@@ -52,15 +59,26 @@ export class Gather<Input, Answer> extends AsyncResource {
     this.#gathering.check?.();
     return new Promise((resolve, reject) => {
       let line = this.#lines.get(queue);
-      if (line === undefined) this.#lines.set(queue, (line = { waiting: [], open: 0 }));
+      if (line === undefined) this.#lines.set(queue, (line = { waiting: [], open: 0, isScheduled: false }));
       line.waiting.push({ input, atMs: performance.now(), resolve, reject });
+      if (this.#gathering.together === true) this.#nextSoon(queue, line);
+      else this.runInAsyncScope(this.#next, this, queue, line);
+    });
+  }
+
+  /** When all that follows from what has just happened has run: whoever was answered together asks together again. */
+  #nextSoon(queue: string, line: Line<Input, Answer>): void {
+    if (line.isScheduled) return;
+    line.isScheduled = true;
+    process.nextTick(() => {
+      line.isScheduled = false;
       this.runInAsyncScope(this.#next, this, queue, line);
     });
   }
 
   #next(queue: string, line: Line<Input, Answer>): void {
     while (line.open < callsMax && line.waiting.length > 0) void this.#send(queue, line, this.#take(line));
-    if (line.open === 0) this.#lines.delete(queue);
+    if (line.open === 0 && this.#lines.get(queue) === line) this.#lines.delete(queue);
   }
 
   #take({ waiting }: Line<Input, Answer>): Call<Input, Answer>[] {

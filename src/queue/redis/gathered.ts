@@ -23,6 +23,7 @@ function gatherEnqueues(
       return split(await enqueue({ ...calls[0]!, messages }), sizes);
     },
     sizeOf: ({ messages }) => messages.length,
+    together: true,
     fits: sameMoment,
   });
 }
@@ -38,6 +39,7 @@ function gatherCompletions(
       return split(await complete({ ...calls[0]!, leases }), sizes);
     },
     sizeOf: ({ leases }) => leases.length,
+    together: true,
     fits: sameMoment,
   });
 }
@@ -54,6 +56,7 @@ function gatherDequeues(
   return new Gather<DequeueRequest, LeasedMessage[]>({
     send: dequeue,
     sizeOf: ({ count }) => Math.max(count, dequeueSizeMin),
+    together: true,
     fits: (requests, next) =>
       sameMoment(requests, next) && requests.every(({ requestId }) => requestId !== next.requestId),
   });
