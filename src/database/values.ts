@@ -57,15 +57,25 @@ function encodeBytes(value: Uint8Array): string {
   return `\\x${Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('hex')}`;
 }
 
+/** Ids, tokens and numbers: storable, and the same with or without quotes. */
+const plain = /^[\w.-]+$/;
+
 /** An element's name is made for its error only: arrays of thousands of texts are the hot path of every batch. */
 function encodeArray(values: readonly unknown[], field: string): string {
-  let text = '{';
-  for (const [index, value] of values.entries()) {
-    if (index > 0) text += ',';
-    text +=
-      typeof value === 'string' && isStorable(value) ? quote(value) : encodeElement(value, field, index);
+  const elements: string[] = [];
+  for (let index = 0; index < values.length; index += 1) {
+    const value = values[index];
+    const element =
+      typeof value === 'string' ? encodeTextElement(value, field, index) : encodeElement(value, field, index);
+    elements.push(element);
   }
-  return `${text}}`;
+  return `{${elements.join(',')}}`;
+}
+
+function encodeTextElement(value: string, field: string, index: number): string {
+  // A bare null of any case would be no text.
+  if (plain.test(value) && value.length !== 4) return value;
+  return isStorable(value) ? quote(value) : encodeElement(value, field, index);
 }
 
 function encodeElement(value: unknown, field: string, index: number): string {

@@ -86,6 +86,12 @@ const roundTrips: readonly RoundTrip[] = [
   { name: 'undefined as null', type: 'int8', sent: undefined, received: null },
   { name: 'an empty array', type: 'text[]', sent: [], received: [] },
   {
+    name: 'text[] of what looks like something else',
+    type: 'text[]',
+    sent: ['null', 'NULL', 'Null', 'nulls', '-1.5', 'a-b.c_d', 'a b', '{}', 't', ''],
+    received: ['null', 'NULL', 'Null', 'nulls', '-1.5', 'a-b.c_d', 'a b', '{}', 't', ''],
+  },
+  {
     name: 'text[]',
     type: 'text[]',
     sent: ['a', '', 'NULL', '"\\{},', ' b ', null],

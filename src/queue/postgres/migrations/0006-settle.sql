@@ -3,7 +3,7 @@
 -- `state + 0` from reading the index of running messages for each, which looks small whenever few ran at the last analyze. Each
 -- function answers one row for each lease: kind is done (freed where that also frees an exclusivity value), canceled, busy
 -- or lost. One row with ord 0 stands for all of them where all completions are alike, which they mostly are. No lease may be
--- named twice in one call.
+-- named twice in one call; one lease text stands for all of them.
 
 create function {{schema}}.complete(
   p_queue text, p_seqs bigint[], p_leases text[], p_ids text[], p_results text[], p_now bigint
@@ -29,6 +29,7 @@ declare
   frees_ids boolean;
 begin
   select * into q from {{schema}}.queues where name = p_queue;
+  if cardinality(p_leases) < cardinality(p_seqs) then p_leases := array_fill(p_leases[1], array[cardinality(p_seqs)]); end if;
 
   -- What every completion needs. What few need comes below, each by itself: a statement is made ready anew for every call,
   -- and each of its parts has its price then.
@@ -182,6 +183,7 @@ declare
   done integer[];
 begin
   select * into q from {{schema}}.queues where name = p_queue;
+  if cardinality(p_leases) < cardinality(p_seqs) then p_leases := array_fill(p_leases[1], array[cardinality(p_seqs)]); end if;
 
   with held as materialized (
     select x.place, x.delay, x.error, coalesce(x.refund, false) as refund, m.ctid,
@@ -242,6 +244,7 @@ declare
   untils bigint[];
 begin
   select * into q from {{schema}}.queues where name = p_queue;
+  if cardinality(p_leases) < cardinality(p_seqs) then p_leases := array_fill(p_leases[1], array[cardinality(p_seqs)]); end if;
   with held as materialized (
     select x.place, x.lease_ms, m.ctid
     from (

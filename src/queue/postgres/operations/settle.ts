@@ -62,11 +62,13 @@ export class LeaseBatch<Lease extends LeaseRef> {
     this.named = named;
   }
 
-  /** Parameters `p_seqs`, `p_leases`, `p_ids`. */
+  /** Parameters `p_seqs`, `p_leases` (one for all where it is the same), `p_ids`. */
   values(): unknown[] {
+    const [first] = this.named;
+    const isOne = this.named.every(({ text }) => text === first!.text);
     return [
       this.named.map(({ seq }) => seq),
-      this.named.map(({ text }) => text),
+      isOne ? [first?.text] : this.named.map(({ text }) => text),
       this.named.map(({ lease }) => lease.id),
     ];
   }
