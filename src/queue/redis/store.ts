@@ -22,11 +22,10 @@ import { glance, housekeep } from './operations/housekeep.js';
 import { advanceRecurring, putRecurring, readRecurring, removeRecurring } from './operations/recurring.js';
 import { parseStoredConfiguration } from './configuration.js';
 import { asNamed } from './named-error.js';
+import { QueueNames } from './names.js';
 import * as route from './routes.js';
 import { Places, shardOfMessage } from './shards.js';
 import { checkOptions, type RedisQueueStoreOptions } from './options.js';
-
-const queuesReadMs = 2_000;
 
 export interface RedisQueueStore extends QueueStore {
   /** What an acknowledged change survives, by the settings that the servers had at start. */
@@ -54,15 +53,12 @@ class Store implements RedisQueueStore {
   readonly #hints: Hints;
   readonly #damage: DamageLog;
   readonly #listeners = new Set<(events: readonly MessageEvent[]) => void>();
-  /** Queues that this process has put into the set of all. */
-  readonly #registered = new Set<string>();
-  readonly #queuesSeen = new Set<string>();
+  readonly #names: QueueNames;
   readonly #gathered = gatherCalls({
     enqueue: (call) => this.#enqueueNow(call),
     dequeues: async (calls) => route.dequeues(await this.#target(calls[0]!.queue), calls),
     complete: async (call) => route.complete(await this.#target(call.queue), call),
   });
-  #queuesReadAtMs = Number.NEGATIVE_INFINITY;
   #opening: Promise<Open> | undefined;
   /** What `#opening` has come to. */
   #opened: Open | undefined;
@@ -74,6 +70,7 @@ class Store implements RedisQueueStore {
     this.#log = options.log ?? silentLog;
     this.#keys = createKeys(options.prefix ?? 'headgate');
     this.#places = new Places(options.shards);
+    this.#names = new QueueNames(this.#keys, () => this.#open());
     this.#damage = new DamageLog(this.#log);
     this.#hints = new Hints({
       open: () => this.#listener(),
@@ -110,9 +107,9 @@ class Store implements RedisQueueStore {
 
   async #enqueueNow({ queue, messages, now }: EnqueueCall) {
     const target = await this.#target(queue);
-    if (!this.#registered.has(queue)) await this.#register(queue);
+    if (!this.#names.isPut(queue)) await this.#names.put(queue);
     const { outcomes, isNew } = await route.enqueue(target, { messages, now });
-    if (isNew) await this.#register(queue, true);
+    if (isNew) await this.#names.put(queue, true);
     return outcomes;
   }
 
@@ -133,7 +130,7 @@ class Store implements RedisQueueStore {
     const outcomes: LeaseOutcome[] = [];
     for (const lease of leases) {
       const { followUps = [] } = lease;
-      for (const followUp of followUps) await this.#register(followUp.queue);
+      for (const followUp of followUps) await this.#names.put(followUp.queue);
       outcomes.push(await route.followUps(target, { ...lease, followUps }, this.#followUpAccess(now)));
     }
     return outcomes;
@@ -207,8 +204,7 @@ class Store implements RedisQueueStore {
   }
 
   async queues(): Promise<string[]> {
-    const { connection } = await this.#open();
-    return (await connection.client.smembers(this.#keys.queues)).sort();
+    return this.#names.all();
   }
 
   async configuration(queue: string): Promise<QueueConfiguration> {
@@ -218,7 +214,7 @@ class Store implements RedisQueueStore {
 
   async configure(queue: string, change: Partial<QueueConfiguration>): Promise<QueueConfiguration> {
     const { connection, context } = await this.#open();
-    await this.#register(queue);
+    await this.#names.put(queue);
     const places = this.#places.of(queue);
     route.refuseRateLimit(places, change);
     return configure(connection.client, context, places, change);
@@ -238,7 +234,7 @@ class Store implements RedisQueueStore {
 
   async housekeep({ now }: Request<'housekeep'>) {
     const { context } = await this.#open();
-    const places = (await this.#queuesLately()).flatMap((queue) => this.#places.of(queue));
+    const places = (await this.#names.lately()).flatMap((queue) => this.#places.of(queue));
     const { moved, asOf, nextDueAt } = await housekeep(context, places, this.#followUpAccess(now));
     const ticks = (await readRecurring(await this.#access())).map(({ next }) => next);
     const next = Math.min(nextDueAt ?? Number.POSITIVE_INFINITY, ...ticks);
@@ -320,23 +316,6 @@ class Store implements RedisQueueStore {
           .filter((target) => target.messages.length > 0);
       },
     };
-  }
-
-  /** All queues, as they were at most 2 s ago: others look after those they have made since, and this saves a command a step. */
-  async #queuesLately(): Promise<string[]> {
-    if (performance.now() - this.#queuesReadAtMs > queuesReadMs) {
-      for (const queue of await this.queues()) this.#queuesSeen.add(queue);
-      this.#queuesReadAtMs = performance.now();
-    }
-    return [...this.#queuesSeen, ...[...this.#registered].filter((queue) => !this.#queuesSeen.has(queue))];
-  }
-
-  /** Once a process is enough, unless the queue turned out to be gone from the server. */
-  async #register(queue: string, again = false): Promise<void> {
-    if (this.#registered.has(queue) && !again) return;
-    const { connection } = await this.#open();
-    await connection.client.sadd(this.#keys.queues, queue);
-    this.#registered.add(queue);
   }
 
   #listener() {

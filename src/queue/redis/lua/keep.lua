@@ -55,6 +55,15 @@ local function configure(keys, args)
 end
 register('configure', {}, configure)
 
+-- name_queue: puts a queue's name into the set of all. It is taken out first, so that there is a write to wait for although somebody else
+-- has put it there: he may not have been confirmed. keys: the set. args: name. answer: 0.
+local function nameQueue(keys, args)
+  call('SREM', keys[1], args[1])
+  call('SADD', keys[1], args[1])
+  return 0
+end
+register('name_queue', {}, nameQueue)
+
 -- set_recurring: writes a recurring message if it is still what the caller has read.
 -- keys: the hash of recurring messages. args: name, JSON that was read ('' for none), JSON to write ('' to remove).
 -- answer: 1 done, 0 it has changed meanwhile.
