@@ -14,6 +14,7 @@ interface Plan {
   readonly 'Actual Rows': number;
   readonly 'Actual Loops': number;
   readonly 'Rows Removed by Filter'?: number;
+  readonly 'Rows Removed by Join Filter'?: number;
   readonly 'Rows Removed by Index Recheck'?: number;
   readonly 'Shared Hit Blocks': number;
   readonly 'Shared Read Blocks': number;
@@ -28,6 +29,8 @@ export interface Statement {
   readonly pages: number;
   /** Rows that its scans of tables have read, those that a filter refused included. */
   readonly rows: number;
+  /** Pairs of rows that its joins have compared in vain. */
+  readonly comparedInVain: number;
   /** `Index Scan of messages by messages_pkey: 10`, for each scan of a table. */
   readonly scans: readonly {
     readonly kind: string;
@@ -106,7 +109,9 @@ export class ExplainedSession implements Database {
 
 function statementOf(text: string, plan: Plan): Statement {
   const scans: Statement['scans'][number][] = [];
+  let comparedInVain = 0;
   const walk = (node: Plan): void => {
+    comparedInVain += (node['Rows Removed by Join Filter'] ?? 0) * node['Actual Loops'];
     const table = node['Relation Name'];
     if (table !== undefined && node['Node Type'].includes('Scan')) {
       const each =
@@ -129,6 +134,7 @@ function statementOf(text: string, plan: Plan): Statement {
     text,
     pages: plan['Shared Hit Blocks'] + plan['Shared Read Blocks'],
     rows: scans.reduce((sum, { rows }) => sum + rows, 0),
+    comparedInVain,
     scans,
   };
 }

@@ -36,6 +36,7 @@ const tables: LargeQueue = {
 /** Functions without these settings: they read no large table, or are called by functions that have them. */
 const withoutSettings = [
   'allowance',
+  'beside_moves',
   'drop_partitions',
   'empty_tokens',
   'enqueue_fresh',

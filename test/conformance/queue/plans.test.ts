@@ -6,7 +6,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Client } from 'pg';
 import type { Database } from '../../../src/database/index.js';
+import { createPostgresQueueStore } from '../../../src/queue/postgres/index.js';
 import { testServers } from '../../database/test-databases.js';
+import { ExplainedSession } from './explained-session.js';
 import { type OpenedQueue, openQueue } from './open-store.js';
 
 const scale = process.env['HEADGATE_LONG'] === '1' ? 10 : 1;
@@ -123,6 +125,31 @@ describe.each(testServers())('pages touched on $name', ({ open, url }) => {
       expect(await opened.queue.dequeue(queue, { count: 100 })).toHaveLength(25);
     }
     expect(pages[1]!).toBeLessThan(pages[0]! * 1.2 + 100);
+  });
+
+  test('a batch by ids looks for each message once, also where nothing was ever analyzed', async () => {
+    const session = await ExplainedSession.open(await url());
+    const store = createPostgresQueueStore({ database: session, schema: opened.schema });
+    const [count, now] = [500, opened.clock.storeNow()];
+    const ids = Array.from({ length: count }, (_, index) => `m${index}`);
+    await opened.queue.enqueue(
+      'q',
+      ids.map((id) => ({ id, payload: 1, attemptsMax: 1 })),
+    );
+    const leases = await opened.queue.dequeue('q', { count });
+    await opened.queue.fail(
+      'q',
+      leases.map((lease) => ({ ...lease, error: 'x' })),
+    );
+    const inVain = async (work: () => Promise<readonly { readonly kind: string }[]>, kind: string) => {
+      const statements = await session.explain(async () => {
+        expect(new Set((await work()).map((outcome) => outcome.kind))).toEqual(new Set([kind]));
+      });
+      return Math.max(...statements.map(({ comparedInVain }) => comparedInVain));
+    };
+    expect(await inVain(() => store.requeue({ queue: 'q', ids, now }), 'requeued')).toBeLessThan(10 * count);
+    expect(await inVain(() => store.cancel({ queue: 'q', ids, now }), 'canceled')).toBeLessThan(10 * count);
+    await session.close();
   });
 
   test('depth of everything and of one pair, with many changes folded', async () => {

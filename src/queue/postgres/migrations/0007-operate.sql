@@ -1,4 +1,7 @@
 -- Operations on messages by id. Rows that somebody else holds are answered as busy.
+--
+-- What has moved stands beside what was asked for by a sort, and each look for an answer has a limit and a state of its own: else a
+-- plan that was made while the tables were small walked all ids, or all ended messages, for each id (20 s for a batch of 4,000).
 
 create function {{schema}}.cancel(p_queue text, p_ids text[], p_now bigint) returns table (
   ord integer, kind text, state smallint, from_state smallint, version bigint, attempts integer, metadata text, seq bigint
@@ -11,32 +14,46 @@ declare
   q {{schema}}.queues;
   t bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
   held tid[];
-  held_ids text[];
   moves {{schema}}.moved[];
 begin
   select * into q from {{schema}}.queues where name = p_queue;
   with mine as (
-    select m.ctid, x.id from (select distinct id from unnest(p_ids) x(id) order by id) x
+    select m.ctid from (select distinct id from unnest(p_ids) x(id) order by id) x
       cross join lateral (select i.seq from {{schema}}.ids i where i.queue_no = q.no and i.id = x.id limit 1) i
       cross join lateral (select m.ctid from {{schema}}.messages m where m.seq = i.seq for update skip locked) m
   )
-  select array_agg(ctid), array_agg(id) into held, held_ids from mine;
+  select array_agg(ctid) into held from mine;
   if held is not null then
     moves := {{schema}}.finish(q, t, held, 4::smallint, 4::smallint, null);
   end if;
   return query
     select x.place::integer,
-      case when m.seq is not null then 'busy' when f.state = 4 or x.id = any(held_ids) then 'canceled'
+      case when m.seq is not null then 'busy' when f.state = 4 or (x.move).seq is not null then 'canceled'
         when f.state is not null then 'terminal' else 'unknown' end,
-      f.state, r.from_state, r.version, r.attempts, r.metadata::text, r.seq
-    from unnest(p_ids) with ordinality as x(id, place)
-      left join {{schema}}.ids i on i.queue_no = q.no and i.id = x.id
-      left join {{schema}}.messages m on m.seq = i.seq
-      left join lateral (select f.state from {{schema}}.finished f where f.queue_no = q.no and f.state in (3, 4, 5) and f.seq = i.seq) f on true
+      f.state, (x.move).from_state, (x.move).version, (x.move).attempts, (x.move).metadata::text, (x.move).seq
+    from {{schema}}.beside_moves(p_ids, moves) x
+      left join lateral (select i.seq from {{schema}}.ids i where i.queue_no = q.no and i.id = x.id limit 1) i on true
+      left join lateral (select m.seq from {{schema}}.messages m where m.seq = i.seq limit 1) m on true
       left join lateral (
-        select r.* from unnest(moves) r where r.id = x.id limit 1
-      ) r on true;
+        select f.state from unnest('{3,4,5}'::smallint[]) e(state) cross join lateral (
+          select f.state from {{schema}}.finished f where f.queue_no = q.no and f.state = e.state and f.seq = i.seq limit 1
+        ) f limit 1
+      ) f on true;
 end $$;
+
+-- Each id that was asked for, in any order, with the move of its message where it has moved.
+create function {{schema}}.beside_moves(p_ids text[], moves {{schema}}.moved[]) returns table (id text, place bigint, move {{schema}}.moved)
+language sql immutable
+as $$
+  select b.id, b.place, b.move from (
+    select a.id, a.place, first_value(a.move) over (partition by a.id order by a.place) as move from (
+      select x.id, x.place, null::{{schema}}.moved as move from unnest(p_ids) with ordinality as x(id, place)
+      union all
+      select r.id, 0, r from unnest(moves) r
+    ) a
+  ) b
+  where b.place > 0
+$$;
 
 -- Changes messages that wait. What is already so is not changed again, and its version stays.
 create function {{schema}}.change(
@@ -123,15 +140,15 @@ declare
 begin
   select * into q from {{schema}}.queues where name = p_queue;
   with errored as materialized (
-    select f.seq, f.expires_at from (select distinct id from unnest(p_ids) x(id) order by id) x
+    select f.ctid, f.tableoid from (select distinct id from unnest(p_ids) x(id) order by id) x
       cross join lateral (select i.seq from {{schema}}.ids i where i.queue_no = q.no and i.id = x.id limit 1) i
       cross join lateral (
-        select f.seq, f.expires_at from {{schema}}.finished f where f.queue_no = q.no and f.state = 5 and f.seq = i.seq
+        select f.ctid, f.tableoid from {{schema}}.finished f where f.queue_no = q.no and f.state = 5 and f.seq = i.seq
         for update skip locked
       ) f
   ), gone as (
     delete from {{schema}}.finished f using errored e
-    where f.queue_no = q.no and f.state = 5 and f.seq = e.seq and f.expires_at = e.expires_at
+    where f.ctid = e.ctid and f.tableoid = e.tableoid
     returning f.*
   ), back as (
     insert into {{schema}}.messages (seq, priority, visible_at, enqueued_at, started_at, version, lease_ms, queue_no, attempts,
@@ -145,14 +162,17 @@ begin
   perform {{schema}}.record(q, t, moves);
   return query
     select x.place::integer,
-      case when r.version is not null then 'requeued' when l.state is not null or f.state in (3, 4) then 'not-errored'
+      case when (x.move).version is not null then 'requeued' when l.state is not null or f.state in (3, 4) then 'not-errored'
         when f.state = 5 then 'busy' else 'unknown' end,
-      coalesce(l.state, f.state), r.version
-    from unnest(p_ids) with ordinality as x(id, place)
-      left join {{schema}}.ids i on i.queue_no = q.no and i.id = x.id
-      left join {{schema}}.messages l on l.seq = i.seq
-      left join lateral (select f.state from {{schema}}.finished f where f.queue_no = q.no and f.state in (3, 4, 5) and f.seq = i.seq) f on true
-      left join lateral (select r.version from unnest(moves) r where r.seq = i.seq) r on true;
+      coalesce(l.state, f.state), (x.move).version
+    from {{schema}}.beside_moves(p_ids, moves) x
+      left join lateral (select i.seq from {{schema}}.ids i where i.queue_no = q.no and i.id = x.id limit 1) i on true
+      left join lateral (select m.state from {{schema}}.messages m where m.seq = i.seq limit 1) l on true
+      left join lateral (
+        select f.state from unnest('{3,4,5}'::smallint[]) e(state) cross join lateral (
+          select f.state from {{schema}}.finished f where f.queue_no = q.no and f.state = e.state and f.seq = i.seq limit 1
+        ) f limit 1
+      ) f on true;
 end $$;
 
 -- Forgets at most `p_limit` messages of one state, ids and all.
@@ -171,11 +191,11 @@ begin
   select * into q from {{schema}}.queues where name = p_queue;
   if p_state in (3, 4, 5) then
     with old as materialized (
-      select f.seq, f.expires_at from {{schema}}.finished f where f.queue_no = q.no and f.state = p_state
+      select f.ctid, f.tableoid from {{schema}}.finished f where f.queue_no = q.no and f.state = p_state
       order by f.seq limit p_limit for update skip locked
     ), gone as (
       delete from {{schema}}.finished f using old o
-      where f.queue_no = q.no and f.state = p_state and f.seq = o.seq and f.expires_at = o.expires_at
+      where f.ctid = o.ctid and f.tableoid = o.tableoid
       returning f.seq, f.id
     ), freed as (
       delete from {{schema}}.ids i using (
