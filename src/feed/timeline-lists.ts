@@ -56,7 +56,7 @@ export interface TimelineLists extends Component {
   /** An empty list in place of whatever was there, unless a later build has begun. It takes entries from now on. */
   begin(input: { reader: AccountNumber; token: string; keptMs: number }): Promise<void>;
   /**
-   * Puts ids (newest first) into the list of this build and raises its floor; answers how many are new, and undefined when
+   * Puts ids (newest first) into the list of this build and raises its floor; answers how many are new and the version since, and undefined when
    * there is no such list. What does not fit raises the floor further.
    */
   merge(input: {
@@ -66,7 +66,7 @@ export interface TimelineLists extends Component {
     floor: string;
     entriesMax: number;
     keptMs: number;
-  }): Promise<{ readonly added: number; readonly server: string } | undefined>;
+  }): Promise<{ readonly added: number; readonly version: string; readonly server: string } | undefined>;
   /** Entries beyond a position; undefined: no list that could be read. */
   read(input: {
     reader: AccountNumber;

@@ -113,7 +113,9 @@ class RedisTimelines implements TimelineLists {
       keptMs,
       ...ids,
     ]);
-    return reply === null ? undefined : { added: reply as number, server: this.#knownServer(server) };
+    if (reply === null) return undefined;
+    const [added, version] = reply as [number, string];
+    return { added, version, server: this.#knownServer(server) };
   }
 
   async read({ reader, position, older, count }: Parameters<TimelineLists['read']>[0]) {

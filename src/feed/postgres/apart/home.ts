@@ -22,7 +22,7 @@ export function homeApart({ schema, lists }: Apart): Pick<HomeStore, 'homePage'>
   const numberOf = readerNumbers(schema);
   const page = `
     select h.* from ${schema}.home_page(
-      $1, $2, $3, $4, $8, $5, $6, $7, true, $9, $10, $11, $12, $13::bigint[], $14) h`;
+      $1, $2, $3, $4, $8, $5, $6, $7, true, $9, $10, $11, $12, $13, $14::bigint[], $15) h`;
 
   async function windowOf(reader: string, input: PageInput, count: number): Promise<ListWindow | undefined> {
     try {
@@ -34,13 +34,14 @@ export function homeApart({ schema, lists }: Apart): Pick<HomeStore, 'homePage'>
 
   async function turn(on: Queryable, reader: string, input: PageInput, window: ListWindow | undefined) {
     const { position, older, limit, lagMaxMs, activeMs, now } = input;
-    const list = window ?? { server: null, token: '-1', floor: '0', ids: [], more: false };
+    const list = window ?? { server: null, token: '-1', version: '0', floor: '0', ids: [], more: false };
     const values = [input.reader, position, older, limit, lagMaxMs, activeMs, scanMax, now ?? null];
     const { rows } = await on.query<PageRow>(page, [
       ...values,
       reader,
       list.server,
       list.token,
+      list.version,
       list.floor,
       list.ids,
       list.more,

@@ -39,7 +39,7 @@ function verification({ schema, lists }: Apart): Pick<OperateStore, 'verify'> {
   const number = `select number from ${schema}.accounts where id = $1 and erased_at is null`;
   const compare = `
     with me as materialized (
-      select r.account as number, case when r.state = 'live' and r.seen_at > ${nowSql('$3')} - $2 and r.token = $5
+      select r.account as number, case when r.state = 'live' and r.seen_at > ${nowSql('$3')} - $2 and r.token = $5 and r.list_version <= $8
           and exists (select 1 from ${schema}.timeline_servers s where s.id = $6 and s.tokens_from <= r.token)
         then $7::bigint else ${largestBigint} end as floor
       from ${schema}.readers r where r.account = $1),
@@ -77,6 +77,7 @@ function verification({ schema, lists }: Apart): Pick<OperateStore, 'verify'> {
         list?.token ?? '-1',
         list?.server ?? null,
         list?.floor ?? '0',
+        list?.version ?? '0',
       ]);
       const row = rows[0];
       if (!row) return undefined;

@@ -37,6 +37,8 @@ function filling({
     select p.id from ${schema}.posts p
     where p.id = any($3::bigint[]) and p.author = $2 and $1::bigint <> $2
       and not exists (select 1 from ${schema}.follows f where f.follower = $1 and f.followee = $2)`;
+  const filled = `
+    update ${schema}.readers set list_version = greatest(list_version, $3) where account = $1 and token = $2`;
   const note = noteReader(schema);
   return {
     // Until the backfill has run the follow is pending and its author merged at read: nothing has to be there at once.
@@ -71,6 +73,7 @@ function filling({
         const locked = (await transaction.query<LockedRow>(lockReader(schema), [reader])).rows[0];
         if (locked?.token !== token) return;
         await note(transaction, { reader, servers: [merged.server], now });
+        await transaction.query(filled, [reader, token, merged.version]);
         await transaction.query(settle, [reader, author]);
       });
       return merged.added;
@@ -96,7 +99,7 @@ function building({
   const begin = `
     with unlisted as (delete from ${schema}.merged_followees where reader = $1)
     update ${schema}.readers set state = 'building', floor = ${largestBigint}, seen_at = ${nowSql('$2')},
-      token = nextval('${schema}.timeline_tokens')
+      list_version = 0, token = nextval('${schema}.timeline_tokens')
     where account = $1 returning token`;
   const newest = `
     with newest as (
@@ -114,7 +117,9 @@ function building({
       -- A kept history has a backfill of its own to come, which sees what is committed later.
       update ${schema}.follows set pending = false where follower = $1 and pending and kept_until is null)
     select id from newest order by id desc`;
-  const finish = `update ${schema}.readers set state = 'live', seen_at = ${nowSql('$2')} where account = $1`;
+  const finish = `
+    update ${schema}.readers set state = 'live', seen_at = ${nowSql('$2')}, list_version = greatest(list_version, $3)
+    where account = $1`;
   const note = noteReader(schema);
   return {
     async dropTimeline(on, { reader, state }) {
@@ -153,7 +158,7 @@ function building({
       return database.transaction(async (transaction) => {
         if (!(await stands(transaction))) return undefined;
         await note(transaction, { reader, servers: [merged.server], now });
-        await transaction.query(finish, [reader, now ?? null]);
+        await transaction.query(finish, [reader, now ?? null, merged.version]);
         return merged.added;
       });
     },

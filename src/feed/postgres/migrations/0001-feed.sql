@@ -29,6 +29,8 @@ create table {{schema}}.readers (
   floor bigint not null default 0,
   -- The timeline holds an entry -token as its marker: without it the entries have been lost.
   token bigint not null default 0,
+  -- Of a list outside: how often it had been filled when that was noted here. A window of before is not believed.
+  list_version bigint not null default 0,
   seen_at bigint not null default 0
 ) with (fillfactor = 80);
 

@@ -48,10 +48,11 @@ begin
 end $$;
 
 -- The `p_count` newest candidates below a position. Each source gives as many, so the cut of their union is exact.
+-- The reader's own posts newer than `p_own_since` count as on their way, whatever has become of their fan-outs; null: none.
 -- Sources: 1 own, 2 pushed, 3 pulled, 4 overdue, 5 store.
 create function {{schema}}.candidates_older(
   p_reader bigint, p_floor bigint, p_merged bigint[], p_position bigint, p_count integer, p_overdue_before bigint,
-  p_scan_max integer)
+  p_scan_max integer, p_own_since bigint)
 returns {{schema}}.home_candidates
 language plpgsql stable as $$
 declare
@@ -76,8 +77,13 @@ begin
       merged := {{schema}}.newest_of(p_merged, greatest(p_floor, coalesce(recent[p_count], 0)), p_position, p_count);
     end if;
     own := array(
-      select w.post from {{schema}}.fan_outs w where w.author = p_reader and w.post < p_position
-      order by w.post desc limit p_count);
+      (select w.post from {{schema}}.fan_outs w where w.author = p_reader and w.post < p_position
+        order by w.post desc limit p_count)
+      union
+      (select p.id from {{schema}}.posts p
+        where p.author = p_reader and p.deleted_at is null and p.id < p_position and p.id > p_own_since
+        order by p.id desc limit p_count)
+      order by 1 desc limit p_count);
     -- Overdue fan-outs of everybody are few; when they are not, nothing below the last one looked at is given yet.
     select coalesce(array_agg(o.post order by o.post desc) filter (where exists (
         select 1 from {{schema}}.follows f where f.follower = p_reader and f.followee = o.author)), '{}'),
@@ -142,7 +148,7 @@ end $$;
 -- The `p_count` oldest candidates above a position: those directly newer than it.
 create function {{schema}}.candidates_newer(
   p_reader bigint, p_floor bigint, p_merged bigint[], p_position bigint, p_count integer, p_overdue_before bigint,
-  p_scan_max integer)
+  p_scan_max integer, p_own_since bigint)
 returns {{schema}}.home_candidates
 language plpgsql stable as $$
 declare
@@ -185,8 +191,13 @@ begin
         p_merged, greatest(p_position, p_floor), coalesce(recent[p_count], 9223372036854775807), p_count);
     end if;
     own := array(
-      select w.post from {{schema}}.fan_outs w where w.author = p_reader and w.post > p_position
-      order by w.post limit p_count);
+      (select w.post from {{schema}}.fan_outs w where w.author = p_reader and w.post > p_position
+        order by w.post limit p_count)
+      union
+      (select p.id from {{schema}}.posts p
+        where p.author = p_reader and p.deleted_at is null and p.id > p_position and p.id > p_own_since
+        order by p.id limit p_count)
+      order by 1 limit p_count);
     select coalesce(array_agg(o.post order by o.post) filter (where exists (
         select 1 from {{schema}}.follows f where f.follower = p_reader and f.followee = o.author)), '{}'),
       count(*), coalesce(max(o.post), 0)

@@ -33,8 +33,9 @@ end $$;
 
 -- One page: visible entries until there is one more than the limit, the sources have run dry, or the bound of rounds is
 -- reached. Where timelines are kept outside (`p_apart`) `p_entries` are those of the list beyond the position, nearest first,
--- and `p_more` says that the list goes on behind them; they count only if the server is trusted and the token is that of
--- the reader's build. Such a page ends early, not exhausted, where the window of the list ends.
+-- and `p_more` says that the list goes on behind them; they count only if the server is trusted, the token is that of
+-- the reader's build, and the list has not been filled since they were read. Such a page ends early, not exhausted, where the
+-- window of the list ends.
 --
 -- The last row holds, in place of an entry, what was looked at: `told` is reader, state, usable, floor, seen at, merged authors,
 -- candidates, rounds, exhausted, last position, time of the read, whether the list of merged followees is old.
@@ -42,7 +43,7 @@ create function {{schema}}.home_page(
   p_account text, p_position bigint, p_older boolean, p_limit integer, p_now bigint, p_lag_ms bigint,
   p_active_ms bigint, p_scan_max integer,
   p_apart boolean default false, p_reader bigint default null, p_server text default null, p_token bigint default null,
-  p_floor bigint default null, p_entries bigint[] default null, p_more boolean default false)
+  p_version bigint default null, p_floor bigint default null, p_entries bigint[] default null, p_more boolean default false)
 returns table (
   "position" bigint, source integer, post bigint, author text, key text, body text, data text, visibility text,
   repost_of bigint, created_at bigint, edited_at bigint, mode text, fan_out_done boolean, through text, reposted_by text,
@@ -82,10 +83,12 @@ declare
   changed integer;
   window_ended boolean := false;
   now_ms bigint := coalesce(p_now, floor(extract(epoch from statement_timestamp()) * 1000)::bigint);
+  -- A fan-out may end after the list was read and before this: own posts are looked up themselves for a minute.
+  own_since bigint := case when p_apart then (now_ms - 60000) << 20 end;
 begin
   select a.number, r.state, r.seen_at,
     r.state = 'live' and r.seen_at > now_ms - p_active_ms and case when p_apart
-      then a.number = p_reader and r.token = p_token and exists (
+      then a.number = p_reader and r.token = p_token and r.list_version <= p_version and exists (
         select 1 from {{schema}}.timeline_servers s where s.id = p_server and s.tokens_from <= p_token)
       else exists (select 1 from {{schema}}.timeline t where t.reader = r.account and t.post = -r.token) end,
     case when p_apart then p_floor else r.floor end,
@@ -99,6 +102,8 @@ begin
       or exists (select 1 from {{schema}}.follows f where f.follower = a.number and f.pending),
     l.upto,
     exists (select 1 from {{schema}}.fan_outs w where w.author = a.number)
+      or exists (select 1 from {{schema}}.posts p
+        where p.author = a.number and p.deleted_at is null and p.id > own_since)
       or exists (select 1 from {{schema}}.fan_outs w
         where w.lane in ('small', 'big') and w.published_at < now_ms - p_lag_ms)
   into me, state, seen, usable, floor_now, hidden, any_merged, listed_upto, any_on_the_way
@@ -154,9 +159,11 @@ begin
       if p_older then
         -- As long as the list has more, nothing below its floor can be among the next ones.
         batch := {{schema}}.candidates_older(
-          me, case when listed_more then 0 else floor_now end, merged, at, count_now, now_ms - p_lag_ms, p_scan_max);
+          me, case when listed_more then 0 else floor_now end, merged, at, count_now, now_ms - p_lag_ms, p_scan_max,
+          own_since);
       else
-        batch := {{schema}}.candidates_newer(me, floor_now, merged, at, count_now, now_ms - p_lag_ms, p_scan_max);
+        batch := {{schema}}.candidates_newer(
+          me, floor_now, merged, at, count_now, now_ms - p_lag_ms, p_scan_max, own_since);
       end if;
       if p_apart and usable then
         batch := {{schema}}.merge_listed(batch, listed, listed_more, p_older, count_now);

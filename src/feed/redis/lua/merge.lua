@@ -1,7 +1,7 @@
 -- Merges ids into the timeline of this build and raises its floor; what is at or below the floor goes, and so does what does
 -- not fit, which raises the floor further. Touches entriesMax + slack + the ids given.
 -- KEYS: timeline. ARGV: token, floor, entriesMax, keptMs, then ids, newest first.
--- Returns how many ids are new, or nil when there is no timeline of this token.
+-- Returns { how many ids are new, the version since }, or nil when there is no timeline of this token.
 local token, floor, entriesMax, keptMs = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 if not string.match(floor, '^%d+$') or not entriesMax or not keptMs then
   return redis.error_reply('ERR merge: token, floor, entriesMax, keptMs')
@@ -34,4 +34,4 @@ while #ids <= entriesMax and (h <= #held or g <= #ARGV) do
 end
 marker.version = marker.version + 1
 rewrite(key, ids, marker, keptMs)
-return added
+return { added, string.format('%.0f', marker.version) }
