@@ -213,6 +213,11 @@ export function enqueueTests(harness: () => QueueHarness): void {
       { kind: 'refused', error: { code: 'enqueue-blocked' } },
     ]);
     expect(await takeIds()).toEqual([]);
+    // What is known is not enqueued again, whether the queue takes messages or not.
+    expect(await queue.enqueue('q', [{ id: 'a', payload: {} }])).toEqual([
+      { kind: 'enqueued', id: 'a', created: false, state: 'pending' },
+    ]);
+    expect(await queue.enqueue('q', [{ id: 'a', payload: 2 }])).toMatchObject([{ kind: 'conflict' }]);
     await queue.resume('q');
     await enqueue(['b']);
     expect(await takeIds({ count: 5 })).toEqual(['a', 'b']);

@@ -26,6 +26,19 @@ export function exclusiveTests(harness: () => QueueHarness): void {
     expect(await depth()).toEqual([0, 1, 0]);
   });
 
+  test('a message without the key is refused, though another of its batch has its id', async () => {
+    const { queue } = await exclusive();
+    const batch = [
+      { id: 'a', payload: 1 },
+      { id: 'a', payload: 1, metadata: { user: 'ann' } },
+    ];
+    expect(await queue.enqueue('q', batch)).toMatchObject([
+      { kind: 'refused', error: { field: 'metadata.user' } },
+      { kind: 'enqueued', created: true },
+    ]);
+    expect(await queue.enqueue('q', batch)).toMatchObject([{ created: false }, { created: false }]);
+  });
+
   test('Q31: a value is handed out again only when its running message has ended', async () => {
     const { queue, put, takeIds, takeOne } = await exclusive();
     await put('m1', 'u', 1);

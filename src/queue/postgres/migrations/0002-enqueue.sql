@@ -2,7 +2,8 @@
 -- conflict on an id, and raises nothing: an error would kill the caller's transaction.
 --
 -- Short arrays are padded with null. Answers one row for each message that was not simply created (or for all with
--- p_detail), and before them one row (ord 0) whose `state` is what a message without a delay of its own became.
+-- p_detail), and before them one row (ord 0) whose `state` is what a message without a delay of its own became. Ended
+-- messages are looked for state by state: a plan that was made while there were few would filter all of a queue's by a list.
 create function {{schema}}.enqueue(
   p_queue text, p_ids text[], p_payloads text[], p_metadata text[], p_priorities bigint[], p_delays bigint[],
   p_attempts_max integer[], p_leases bigint[], p_unique boolean[], p_traces text[],
@@ -30,6 +31,18 @@ begin
   end if;
   if q.enqueue_blocked then
     return query select 0, 'blocked', null::smallint, null::bigint;
+    -- What is known is answered all the same.
+    return query select x.place::integer,
+        case when k.payload_hash = hashtextextended(x.payload, 0) then 'known' else 'conflict' end, coalesce(m.state, f.state), k.seq
+      from unnest(p_ids, p_payloads) with ordinality as x(id, payload, place)
+        cross join lateral (select * from {{schema}}.ids k where k.queue_no = q.no and k.id = x.id limit 1) k
+        left join lateral (select m.state from {{schema}}.messages m where m.seq = k.seq limit 1) m on true
+        left join lateral (
+          select f.state from unnest('{3,4,5}'::smallint[]) e(state) cross join lateral (
+            select f.state from {{schema}}.finished f where f.queue_no = q.no and f.state = e.state and f.seq = k.seq limit 1
+          ) f limit 1
+        ) f on m.state is null
+      where m.state is not null or f.state is not null;
     return;
   end if;
 
@@ -82,7 +95,9 @@ begin
       continue;
     end if;
     select * into known from {{schema}}.ids where ids.queue_no = q.no and ids.id = p_ids[i];
-    if not found then
+    -- A message without the key is not made known by another of its batch.
+    if not found or (known.seq >= seqs[1] and q.exclusive_key is not null
+        and not coalesce(jsonb_exists(p_metadata[i]::jsonb, q.exclusive_key), false)) then
       -- Refused for want of the key, or set free this moment: the caller asks again.
       return query select i, case when q.exclusive_key is null or jsonb_exists(p_metadata[i]::jsonb, q.exclusive_key)
         then 'again' else 'key-missing:' || q.exclusive_key end, null::smallint, null::bigint;
@@ -90,8 +105,9 @@ begin
     end if;
     select m.state into found_state from {{schema}}.messages m where m.seq = known.seq;
     if not found then
-      select f.state into found_state from {{schema}}.finished f
-        where f.queue_no = q.no and f.state in (3, 4, 5) and f.seq = known.seq;
+      select f.state into found_state from unnest('{3,4,5}'::smallint[]) e(state) cross join lateral (
+          select f.state from {{schema}}.finished f where f.queue_no = q.no and f.state = e.state and f.seq = known.seq limit 1
+        ) f limit 1;
     end if;
     return query select i, case when found_state is null then 'again'
       when known.payload_hash = hashtextextended(p_payloads[i], 0) then 'known' else 'conflict' end, found_state, known.seq;

@@ -145,8 +145,9 @@ begin
       end if;
       continue;
     end if;
-    select x.state, x.version, x.lease_end into f from {{schema}}.finished x
-      where x.queue_no = q.no and x.state in (3, 4, 5) and x.seq = p_seqs[i] and x.lease = p_leases[i] and x.id = p_ids[i];
+    select x.state, x.version, x.lease_end into f from unnest('{3,4,5}'::smallint[]) e(state) cross join lateral (
+        select * from {{schema}}.finished x where x.queue_no = q.no and x.state = e.state and x.seq = p_seqs[i] limit 1
+      ) x where x.lease = p_leases[i] and x.id = p_ids[i];
     if not found then
       select x.state, x.version, x.lease_end into f from {{schema}}.departed x where x.seq = p_seqs[i] and x.lease = p_leases[i];
     end if;
@@ -215,12 +216,12 @@ begin
   perform {{schema}}.record(q, t, moves);
   if ending is not null then
     ended := {{schema}}.finish(q, t, ending, 5::smallint, p_lease_end, errors);
+    return query
+      select x.place::integer, case when q.exclusive_key is null then 'done' else 'freed' end, (x.move).to_state, (x.move).version,
+        (x.move).attempts, (x.move).metadata::text
+      from {{schema}}.beside_moves(p_ids, ended) x where (x.move).seq = p_seqs[x.place];
   end if;
   return query
-    select x.place::integer, case when q.exclusive_key is null then 'done' else 'freed' end, m.to_state, m.version, m.attempts, m.metadata::text
-    from unnest(p_seqs) with ordinality as x(seq, place) join unnest(ended) m on m.seq = x.seq
-    where x.place = any (done)
-    union all
     select m.place, case when q.exclusive_key is null then 'done' else 'freed' end, m.to_state, m.version, m.attempts, m.metadata::text
     from unnest(places, moves) as m(place, seq, priority, version, attempts, from_state, to_state, metadata, value, id);
   if coalesce(cardinality(done || places), 0) < cardinality(p_seqs) then

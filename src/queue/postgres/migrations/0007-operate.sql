@@ -81,7 +81,9 @@ begin
     end if;
     select * into m from {{schema}}.messages x where x.seq = known.seq for update skip locked;
     if not found then
-      select f.state into ended from {{schema}}.finished f where f.queue_no = q.no and f.state in (3, 4, 5) and f.seq = known.seq;
+      select f.state into ended from unnest('{3,4,5}'::smallint[]) e(state) cross join lateral (
+          select f.state from {{schema}}.finished f where f.queue_no = q.no and f.state = e.state and f.seq = known.seq limit 1
+        ) f limit 1;
       return query select place, case when ended is null then 'busy' else 'not-waiting' end, ended, null::bigint;
       continue;
     elsif m.state = 2 then

@@ -59,7 +59,10 @@ export function prepareEnqueue(schema: string) {
       const error = queueError('enqueue-blocked', `queue "${queue}" takes no messages now`, {
         ids: { queue },
       });
-      return { outcomes: messages.map(({ id }) => ({ kind: 'refused', id, error })), again: [] };
+      const refused = messages.map(({ id }): Enqueued => ({ kind: 'refused', id, error }));
+      for (const row of others)
+        refused[Number(row.ord) - 1] = outcomeOf(messages[Number(row.ord) - 1]!.id, row);
+      return { outcomes: refused, again: [] };
     }
     const defaultState = stateOf(Number(first!.state));
     const outcomes: EnqueueAnswer['outcomes'] = messages.map(({ id, delayMs }) => {

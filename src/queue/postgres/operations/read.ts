@@ -33,11 +33,17 @@ const historyBatchesMax = 10_000;
 
 export function prepareRead(schema: string) {
   const known = `${schema}.queues q join ${schema}.ids i on i.queue_no = q.no`;
+  // State by state: a plan that was made while few had ended would filter all of a queue's by a list of states.
+  const ended = `lateral (
+        select f.* from unnest('{3,4,5}'::smallint[]) e(state) cross join lateral (
+          select * from ${schema}.finished f where f.queue_no = q.no and f.state = e.state and f.seq = i.seq limit 1
+        ) f
+      ) f`;
   const getText = `
     select ${liveColumns} from ${known} join ${schema}.messages m on m.seq = i.seq where q.name = $1::text and i.id = $2::text
     union all
     select ${finishedColumns} from ${known}
-      join ${schema}.finished f on f.queue_no = q.no and f.state in (3, 4, 5) and f.seq = i.seq
+      cross join ${ended}
     where q.name = $1::text and i.id = $2::text`;
 
   const listTexts = {
@@ -67,7 +73,7 @@ export function prepareRead(schema: string) {
       select q.no, i.seq, i.id, coalesce(m.metadata, f.metadata) as metadata
       from ${known}
         left join ${schema}.messages m on m.seq = i.seq
-        left join ${schema}.finished f on f.queue_no = q.no and f.state in (3, 4, 5) and f.seq = i.seq
+        left join ${ended} on true
       where q.name = $1::text and i.id = $2::text
     ), batch as (
       select e.*, m.id, m.seq, m.metadata, case when e.seqs is null then 1 else array_position(e.seqs, m.seq) end as place
