@@ -176,6 +176,20 @@ export function settleTests(harness: () => QueueHarness): void {
     expect(await depth({}, 'next')).toEqual([1, 1, 0]);
   });
 
+  test('a holder that repeats a completion gets its answer, though the queue of a follow-up takes no more', async () => {
+    const { queue, enqueue, takeOne, depth } = bind(harness());
+    await enqueue(['m']);
+    const lease = await takeOne();
+    const followUps = [{ queue: 'next', messages: [{ id: 'n', payload: 1 }] }];
+    const done = { kind: 'done', id: 'm', state: 'completed', version: 3 };
+    expect(await queue.complete('q', [{ ...lease, followUps }])).toEqual([done]);
+    await queue.pause('next', { enqueue: true });
+    expect(await queue.complete('q', [{ ...lease, followUps }])).toEqual([done]);
+    const lost = { id: 'm', leaseToken: 'of somebody else', followUps };
+    expect(await queue.complete('q', [lost])).toEqual([{ kind: 'lease-lost', id: 'm' }]);
+    expect(await depth({}, 'next')).toEqual([0, 1, 0]);
+  });
+
   test('a completion whose follow-up is refused does not happen, and hurts no other', async () => {
     const { queue, enqueue, take, depth, stateOf } = bind(harness());
     await enqueue(['m', 'n']);

@@ -39,16 +39,17 @@ end
 
 local function completeEnqueue(keys, args)
   local queues = followUps(keys, args)
-  for k = 1, #queues do
+  local c = open(keys[2], args)
+  load(c, { args[3] })
+  local held = heldBy(c, args[3], args[4]) ~= nil
+  -- Whoever holds it no longer gets the answer of before, whatever the queues of the follow-ups say by now.
+  for k = 1, held and #queues or 0 do
     local target = open(queues[k].base, args, true)
     for at = queues[k].from, queues[k].to, 3 do
       local refused = refusalOf(target, args[at + 2])
       if refused then return { 0, { refused .. format('%d,%d', k, (at - queues[k].from) / 3) } } end
     end
   end
-  local c = open(keys[2], args)
-  load(c, { args[3] })
-  local held = c.records[args[3]] and c.records[args[3]][STATE] == 'r'
   local answer = settleAll(c, args, 3, 5, 3, 'c', completeOne)
   local followed = {}
   flush(c)

@@ -7,6 +7,7 @@ import type { HeadgateError } from '../../../errors.js';
 import type { FollowUp, LeaseOutcome, LeaseRef, MessageToStore, QueueConfiguration } from '../../store.js';
 import { type Context, keysOf, type Place, run } from '../call.js';
 import { enqueue, enqueueBlocked, keyMissing } from './enqueue.js';
+import { isHeld } from './read.js';
 import { leaseOutcomes, resultArgument } from './settle.js';
 
 /** Messages of one place. */
@@ -47,7 +48,8 @@ export async function completeAcrossSlots(
 ): Promise<LeaseOutcome> {
   const { id, leaseToken, result, followUps } = lease;
   const error = await refusal(followUps, access);
-  if (error) return { kind: 'refused', id, error };
+  // Whoever holds it no longer gets the answer of before, whatever the queues of the follow-ups say by now.
+  if (error && (await isHeld(context, place, lease))) return { kind: 'refused', id, error };
   const args = [id, leaseToken, resultArgument(result), JSON.stringify(followUps)];
   const { answer } = await run(context, place, 'complete_store', access.now, args);
   const [completed, field] = answer as [Buffer, Buffer];

@@ -13,6 +13,18 @@ export async function get(context: Context, place: Place, id: string): Promise<M
   return body && state && withoutToken(decodeMessage(place.queue, id, body, state));
 }
 
+/** Whether the message runs under this very lease. */
+export async function isHeld(
+  context: Context,
+  place: Place,
+  { id, leaseToken }: { readonly id: string; readonly leaseToken: string },
+): Promise<boolean> {
+  const [body, state] = await readStored(context, place, id);
+  if (!body || !state) return false;
+  const stored = decodeMessage(place.queue, id, body, state);
+  return stored.state === 'running' && stored.leaseToken === leaseToken;
+}
+
 export async function history(context: Context, place: Place, id: string): Promise<MessageEvent[]> {
   const [body, state] = await readStored(context, place, id);
   return body && state ? decodeHistory(place.queue, id, body, state) : [];
