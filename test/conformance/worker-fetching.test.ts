@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createQueue, createWorker, type QueueStore } from '../../src/queue/index.js';
 import { createMemoryQueueStore } from '../../src/queue/memory/index.js';
 
-const messages = 5_000;
+const messages = 12_000;
 
 /** Burns a queue down and tells what went on, in order. */
 async function burnDown(sideBySide: boolean) {

@@ -418,6 +418,7 @@ describe.each(queuesUnderTest())('a worker on $name', ({ open, close }) => {
       const worker = await startWorker({
         queue,
         slots: 10,
+        prefetch: { messagesMax: 1_000 },
         handler: async ({ id }) => {
           if (seen.has(id)) twice += 1;
           seen.add(id);

@@ -20,7 +20,8 @@ import { prefetchTarget, type Rate, type WaitingRoom } from './prefetch.js';
 import { completionLease, type Completion, type Settler } from './settling.js';
 import { Source, type LaneSource, shareOut } from './sources.js';
 
-const messagesPerCall = 500;
+/** A call costs the same for any number: a commit, and two ways. But who carries calls out in turn holds all others up. */
+const messagesPerCall = { inTurn: 500, sideBySide: 2_000 } as const;
 const callsMax = 4;
 /** A second call of a queue goes out only for this many: below, the first one's answer comes sooner. */
 const secondCallLeast = 100;
@@ -54,6 +55,7 @@ interface Fetch {
 export class Fetcher {
   readonly sources: readonly Source[];
   readonly #options: FetcherOptions;
+  readonly #messagesPerCall: number;
   /** Fetches whose reply was lost. */
   readonly #lost: Fetch[] = [];
   #calls = 0;
@@ -61,7 +63,8 @@ export class Fetcher {
 
   constructor(options: FetcherOptions) {
     this.#options = options;
-    const { queues, lanes } = options.settings;
+    const { queues, lanes, store } = options.settings;
+    this.#messagesPerCall = messagesPerCall[store.sideBySide === true ? 'sideBySide' : 'inTurn'];
     this.sources = queues.map(({ queue, weight }) => new Source(queue, weight, lanes));
   }
 
@@ -111,7 +114,7 @@ export class Fetcher {
     });
     for (const [source, wanted] of shares) {
       const count = Math.min(
-        messagesPerCall,
+        this.#messagesPerCall,
         source.mayPrefetch(settings.clock) ? wanted : Math.min(wanted, idle),
       );
       if (count < (source.calls === 0 ? 1 : secondCallLeast)) continue;
@@ -128,7 +131,7 @@ export class Fetcher {
       if (source.state !== 'full' && ledger.sharedFree() > 0) continue;
       for (const lane of source.lanes) {
         const count = Math.min(
-          messagesPerCall,
+          this.#messagesPerCall,
           ledger.floorFree(lane.lane) * settings.callSize - this.#askedOf(lane.lane),
         );
         if (!lane.maybe || lane.asked > 0 || count <= 0) continue;

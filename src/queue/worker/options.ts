@@ -59,7 +59,7 @@ export interface WeightedQueue {
 export interface PrefetchOptions {
   /** Work held in advance, in milliseconds at the present rate. Default and most: 100. 0: none. */
   readonly holdMs: number;
-  /** Most messages held in advance. Default: 1,000. */
+  /** Most messages held in advance. Default: 4,000. */
   readonly messagesMax: number;
 }
 
@@ -182,7 +182,7 @@ function resolvePrefetch(given: WorkerOptions['prefetch']): PrefetchOptions {
   if (given === false) return { holdMs: 0, messagesMax: 0 };
   return {
     holdMs: wholeNumber('prefetch.holdMs', given?.holdMs ?? holdMsMost, 0, holdMsMost),
-    messagesMax: wholeNumber('prefetch.messagesMax', given?.messagesMax ?? 1_000, 0, 100_000),
+    messagesMax: wholeNumber('prefetch.messagesMax', given?.messagesMax ?? 4_000, 0, 100_000),
   };
 }
 

@@ -15,7 +15,7 @@ import type { Held } from './held.js';
 import { lossError, type Leases } from './leases.js';
 import type { WorkerMetric } from './metrics.js';
 
-const settlementsPerCall = 1_000;
+const settlementsPerCall = { inTurn: 1_000, sideBySide: 2_000 } as const;
 const bytesPerCall = 4 * 1_048_576;
 /** Whoever holds a row is most often done with it by then. */
 const busyPauseMs = 20;
@@ -40,7 +40,7 @@ export type Settlement =
 export type Completion = Extract<Settlement, { kind: 'complete' }>;
 
 export interface SettlerOptions {
-  readonly store: Pick<QueueStore, 'complete' | 'fail' | 'release'>;
+  readonly store: Pick<QueueStore, 'complete' | 'fail' | 'release' | 'sideBySide'>;
   readonly clock: Clock;
   readonly gate: CallGate;
   readonly leases: Leases;
@@ -60,17 +60,23 @@ class Pending {
   readonly alone: Settlement[] = [];
   calls = 0;
   /** Halved by a call that failed: whatever is wrong with one settlement, the others get through. */
-  sizeMax = settlementsPerCall;
+  sizeMax: number;
+
+  constructor(sizeMax: number) {
+    this.sizeMax = sizeMax;
+  }
 }
 
 export class Settler {
   readonly #options: SettlerOptions;
+  readonly #perCall: number;
   readonly #queues = new Map<string, Pending>();
   readonly #timers = new Set<NodeJS.Timeout>();
   #open = 0;
 
   constructor(options: SettlerOptions) {
     this.#options = options;
+    this.#perCall = settlementsPerCall[options.store.sideBySide === true ? 'sideBySide' : 'inTurn'];
   }
 
   /** Settlements that the store has not answered. */
@@ -103,7 +109,7 @@ export class Settler {
   /** Completions that go along with a dequeue, those with follow-ups excepted; the caller hands them to `answered` or `giveBack`. */
   takeCompletions(queue: string): Completion[] {
     const pending = this.#queues.get(queue);
-    if (pending === undefined || pending.sizeMax < settlementsPerCall) return [];
+    if (pending === undefined || pending.sizeMax < this.#perCall) return [];
     return this.#take(pending, ({ followUps }) => followUps === undefined);
   }
 
@@ -150,7 +156,7 @@ export class Settler {
   #pendingOf(queue: string): Pending {
     let pending = this.#queues.get(queue);
     if (pending === undefined) {
-      pending = new Pending();
+      pending = new Pending(this.#perCall);
       this.#queues.set(queue, pending);
     }
     return pending;
@@ -178,7 +184,7 @@ export class Settler {
     const result = await this.#options.gate.run(() => this.#call(queue, settlements));
     pending.calls -= 1;
     if (result.ok) {
-      pending.sizeMax = Math.min(settlementsPerCall, pending.sizeMax * 2);
+      pending.sizeMax = Math.min(this.#perCall, pending.sizeMax * 2);
       this.answered(settlements, result.value);
     } else {
       pending.sizeMax = Math.max(1, Math.floor(pending.sizeMax / 2));
