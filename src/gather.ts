@@ -1,9 +1,9 @@
 /**
  * Calls of one operation on one queue that come while others are on their way go together with the next one: a commit, or a
- * round trip, is what a small call costs, and together they share it. Guarantees: a call that finds nothing on its way goes at once;
- * every call gets its own answer; they go in the order in which they came; what the server refuses as a whole is sent again
- * one by one, so that nobody fails for somebody else's sake; and while the server cannot be reached nobody waits for longer
- * than it takes two statements to find that out.
+ * round trip, is what a small call costs, and together they share it. Guarantees: a call that finds nothing on its way goes
+ * at once, or when its turn ends (`together`); every call gets its own answer; they go in the order in which they came; what
+ * the server refuses as a whole is sent again one by one, so that nobody fails for somebody else's sake; and while the
+ * server cannot be reached nobody waits for longer than it takes two statements to find that out.
  */
 import { AsyncResource } from 'node:async_hooks';
 
