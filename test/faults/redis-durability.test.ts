@@ -111,6 +111,8 @@ describe.skipIf(!findRedisServer(program))('confirmed by flush (needs valkey-ser
     const server = await startServer({ program, fsync: 'always' });
     const { store, queue } = open(server, { replicaTimeoutMs: 2_000 });
     expect(await store.durability()).toMatchObject({ confirmation: { by: 'flush', replicas: 0 } });
+    // The queue's name is confirmed before its first message: here it is there already.
+    await queue.enqueue('q', one('first'));
     const client = connect(server);
     // What it was set to at start no longer holds; the count tells.
     await client.config('SET', 'appendfsync', 'no');
