@@ -80,8 +80,8 @@ export function prepareEnqueue(schema: string) {
 }
 
 function metadataText(metadata: MessageToStore['metadata']): string | undefined {
-  const text = JSON.stringify(metadata);
-  return text === '{}' ? undefined : text;
+  for (const _ in metadata) return JSON.stringify(metadata);
+  return undefined;
 }
 
 function outcomeOf(id: string, row: EnqueueRow): EnqueueAnswer['outcomes'][number] {
