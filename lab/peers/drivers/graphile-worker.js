@@ -3,6 +3,7 @@
  * One at a time: one job, one worker slot each, without either.
  */
 import { Logger, makeWorkerUtils, run } from 'graphile-worker';
+import { analyze } from './analyze.js';
 import { finish, request, steps, Tally } from './tally.js';
 
 const { url, workload, messages, slots } = request;
@@ -25,6 +26,7 @@ async function remaining() {
 
 async function burnDown() {
   await enqueueAll();
+  await analyze(url);
   let allHandled;
   const all = new Promise((resolve) => {
     allHandled = resolve;

@@ -1,8 +1,9 @@
 /** Headgate as it is published: a worker with default options on either store. */
+import { analyze } from './analyze.js';
 import { openQueue } from './open-queue.js';
 import { finish, request, steps, Tally } from './tally.js';
 
-const { workload, messages, slots, retention } = request;
+const { url, workload, messages, slots, retention } = request;
 const { queue, createWorker, close } = await openQueue();
 const name = 'work';
 if (retention === 'none') {
@@ -19,6 +20,7 @@ async function enqueueAll() {
 
 async function burnDown() {
   await enqueueAll();
+  await analyze(url);
   let allHandled;
   const all = new Promise((resolve) => {
     allHandled = resolve;

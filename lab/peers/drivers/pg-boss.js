@@ -3,6 +3,7 @@
  * fastest way that it has (its `work` adds a polling pause between batches).
  */
 import { PgBoss } from 'pg-boss';
+import { analyze } from './analyze.js';
 import { finish, request, steps, Tally } from './tally.js';
 
 const { url, workload, messages, slots, retention } = request;
@@ -44,6 +45,7 @@ async function loop(tally, batchSize, left) {
 
 async function burnDown() {
   await enqueueAll();
+  await analyze(url);
   const tally = new Tally(messages);
   const left = { count: messages };
   const startedAt = performance.now();
