@@ -137,16 +137,21 @@ describe.each(testServers())('pages touched on $name', ({ open, url }) => {
       ids.map((id) => ({ id, payload: 1, attemptsMax: 1 })),
     );
     const leases = await opened.queue.dequeue('q', { count });
-    await opened.queue.fail(
-      'q',
-      leases.map((lease) => ({ ...lease, error: 'x' })),
-    );
     const inVain = async (work: () => Promise<readonly { readonly kind: string }[]>, kind: string) => {
       const statements = await session.explain(async () => {
         expect(new Set((await work()).map((outcome) => outcome.kind))).toEqual(new Set([kind]));
       });
       return Math.max(...statements.map(({ comparedInVain }) => comparedInVain));
     };
+    const failed = leases.map(({ id, leaseToken }) => ({
+      id,
+      leaseToken,
+      error: 'x',
+      retryDelayMs: undefined,
+    }));
+    expect(await inVain(() => store.fail({ queue: 'q', leases: failed, now }), 'done')).toBeLessThan(
+      10 * count,
+    );
     expect(await inVain(() => store.requeue({ queue: 'q', ids, now }), 'requeued')).toBeLessThan(10 * count);
     expect(await inVain(() => store.cancel({ queue: 'q', ids, now }), 'canceled')).toBeLessThan(10 * count);
     await session.close();
