@@ -1,10 +1,10 @@
 /**
- * The only reader of the environment: flags first, then HEADGATE_* variables, then the defaults. Every value is checked
- * here and a wrong one is refused by the name under which it was given.
+ * The only reader of the environment, with serve-config.ts beside it: flags first, then HEADGATE_* variables, then the
+ * defaults. Every value is checked here and a wrong one is refused by the name under which it was given. Every command
+ * loads this file, so that it imports nothing heavy.
  */
 import { resolve } from 'node:path';
 import { invalidInput } from '../errors.js';
-import { parseApiKeys, type ApiKey } from '../server/index.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -27,13 +27,6 @@ export interface RedisConfig {
   readonly durability: (typeof redisDurabilities)[number];
 }
 
-export interface ServeConfig extends StoreConfig {
-  readonly port: number;
-  readonly host: string;
-  readonly apiKeys: readonly ApiKey[];
-  readonly logLevel: string;
-}
-
 /** Where a process that serves nothing else tells its metrics. */
 export interface MetricsConfig {
   readonly port: number;
@@ -51,19 +44,17 @@ export interface DemoConfig {
   readonly rate: number;
 }
 
-export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'];
-
 interface Source {
   readonly name: string;
   readonly text: string | undefined;
 }
 
-function sourceOf(flag: string, given: unknown, variable: string, environment: Environment): Source {
+export function sourceOf(flag: string, given: unknown, variable: string, environment: Environment): Source {
   if (typeof given === 'string') return { name: `--${flag}`, text: given };
   return { name: variable, text: environment[variable] };
 }
 
-function numberOf(
+export function numberOf(
   source: Source,
   bounds: { min: number; max: number; whole: boolean },
   fallback: number,
@@ -84,7 +75,11 @@ function numberOf(
   return value;
 }
 
-function oneOf<Value extends string>(source: Source, allowed: readonly Value[], fallback: Value): Value {
+export function oneOf<Value extends string>(
+  source: Source,
+  allowed: readonly Value[],
+  fallback: Value,
+): Value {
   if (source.text === undefined) return fallback;
   const value = allowed.find((candidate) => candidate === source.text);
   if (value === undefined) throw invalidInput(source.name, source.text, `one of ${allowed.join(', ')}`);
@@ -179,24 +174,6 @@ export function metricsConfig(flags: Flags, environment: Environment): MetricsCo
   return {
     port: numberOf(port, { min: 0, max: 65_535, whole: true }, 0),
     host: host.text ?? '127.0.0.1',
-  };
-}
-
-export function serveConfig(flags: Flags, environment: Environment): ServeConfig {
-  return {
-    ...storeConfig(flags, environment),
-    port: numberOf(
-      sourceOf('port', flags['port'], 'HEADGATE_PORT', environment),
-      { min: 0, max: 65_535, whole: true },
-      4_400,
-    ),
-    host: sourceOf('host', flags['host'], 'HEADGATE_HOST', environment).text ?? '127.0.0.1',
-    apiKeys: parseApiKeys(environment['HEADGATE_API_KEYS'] ?? ''),
-    logLevel: oneOf(
-      sourceOf('log-level', flags['logLevel'], 'HEADGATE_LOG_LEVEL', environment),
-      logLevels,
-      'warn',
-    ),
   };
 }
 

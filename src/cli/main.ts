@@ -10,7 +10,6 @@ import { addQueue } from './commands/queue.js';
 import { addServe } from './commands/serve.js';
 import { addWork } from './commands/work.js';
 import { exitCodes } from './exit-codes.js';
-import { describeFailure } from './failure.js';
 
 const program = new Command('headgate')
   .description('A priority queue, a home feed and notifications, on an embedded Postgres or on your own.')
@@ -33,6 +32,7 @@ Exit codes: ${exitCodes.done} done, ${exitCodes.failed} failed, ${exitCodes.usag
 try {
   await program.parseAsync(process.argv);
 } catch (error) {
+  const { describeFailure } = await import('./failure.js');
   const { text, exitCode } = describeFailure(error);
   process.stderr.write(`headgate: ${text}\n`);
   process.exit(exitCode);

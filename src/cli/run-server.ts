@@ -15,7 +15,7 @@ import {
   type Readiness,
   type ServerParts,
 } from '../server/index.js';
-import type { ServeConfig } from './config.js';
+import type { ServeConfig } from './serve-config.js';
 import type { NotifyConfiguration } from './notify/load.js';
 import { createLog } from './log.js';
 import { stopDeadlineMs, watchSignals } from './shutdown.js';

@@ -28,7 +28,7 @@ async function json(...args: string[]): Promise<any> {
   expect([code, output]).toEqual([0, expect.anything()]);
   return JSON.parse(output);
 }
-/** What a test begins with is brought there over HTTP: a command costs a process and most of a second. */
+/** What a test begins with is brought there over HTTP: a command costs a process. */
 async function enqueue(queue: string, ...messages: { id: string; payload: unknown }[]): Promise<void> {
   const { status } = await server.call('POST', `/v1/queues/${queue}/messages`, { messages });
   expect(status).toBe(200);

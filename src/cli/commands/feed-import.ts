@@ -1,20 +1,6 @@
-/**
- * `headgate feed import`: follows and posts from files into the database, as a stream. Opens the database itself; an
- * interrupted import is begun again by the same command, because what is there already is left as it is.
- */
-import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+/** `headgate feed import`: follows and posts from files into the database. */
 import type { Command } from 'commander';
-import { invalidInput } from '../../errors.js';
-import {
-  type BadLine,
-  type Feed,
-  type FollowFormat,
-  followFormats,
-  readFollows,
-  readPosts,
-} from '../../feed/index.js';
-import { noMetrics } from '../../metrics.js';
+import type { FollowFormat } from '../../feed/index.js';
 import { number } from '../arguments.js';
 import {
   type Environment,
@@ -22,109 +8,16 @@ import {
   type Flags,
   redisDurabilityHelp,
   redisUrlHelp,
-  storeConfig,
 } from '../config.js';
-import { createLog } from '../log.js';
-import { print, table } from '../output.js';
-import { createProgressDisplay } from '../progress.js';
-import { watchSignals } from '../shutdown.js';
-import { wire } from '../wire.js';
 
-const badLinesShown = 10;
-
-interface Source {
-  readonly chunks: AsyncIterable<Uint8Array>;
-  /** Undefined: the length is not known, and there is nothing to show a share of. */
-  readonly total: number | undefined;
-  done(): number;
-}
-
-async function openSource(file: string): Promise<Source> {
-  if (file === '-') return { chunks: process.stdin, total: undefined, done: () => 0 };
-  const size = await stat(file).then(
-    (found) => (found.isFile() ? found.size : undefined),
-    () => undefined,
-  );
-  if (size === undefined) throw invalidInput('file', file, 'a readable file, or - for standard input');
-  const stream = createReadStream(file);
-  return { chunks: stream, total: size, done: () => stream.bytesRead };
-}
-
-/** Counts lines that are left out, keeps the first few for the summary, and ends the import at one too many. */
-class BadLines {
-  readonly first: BadLine[] = [];
-  readonly #max: number;
-  count = 0;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  readonly add = (bad: BadLine): void => {
-    this.count += 1;
-    if (this.first.length < badLinesShown) this.first.push(bad);
-    if (this.count <= this.#max) return;
-    const named = this.first.map(({ line, fault }) => `\n  line ${line}: ${fault}`).join('');
-    throw invalidInput(
-      '--bad-lines-max',
-      this.#max,
-      `more, or a better file; it has more bad lines:${named}`,
-    );
-  };
-}
-
-function formatOf(given: unknown, file: string): FollowFormat {
-  if (given === undefined) {
-    const name = file.replace(/\.gz$/, '');
-    if (name.endsWith('.csv')) return 'csv';
-    return /\.(jsonl|ndjson)$/.test(name) ? 'jsonl' : 'edges';
-  }
-  const format = followFormats.find((known) => known === given);
-  if (format === undefined) throw invalidInput('--format', given, followFormats.join(', '));
-  return format;
-}
-
-interface Import {
-  readonly what: 'follows' | 'posts';
-  readonly source: Source;
-  readonly format: FollowFormat;
-  readonly badLinesMax: number;
-  readonly signal: AbortSignal;
-}
-
-async function parseImport(what: string, file: string, flags: Flags): Promise<Omit<Import, 'signal'>> {
-  if (what !== 'follows' && what !== 'posts') throw invalidInput('what', what, 'follows or posts');
-  const format = formatOf(flags['format'], file);
-  return { what, source: await openSource(file), format, badLinesMax: Number(flags['badLinesMax']) };
-}
-
-async function runImport(feed: Feed, { what, source, format, badLinesMax, signal }: Import): Promise<object> {
-  const badLines = new BadLines(badLinesMax);
-  const display = createProgressDisplay();
-  const onProgress = (): void => {
-    if (source.total !== undefined) display.update(`importing ${what}`, source.done(), source.total);
-  };
-  const onBadLine = badLines.add;
-  try {
-    const outcome =
-      what === 'posts'
-        ? await feed.importPosts(readPosts(source.chunks, { onBadLine }), { onProgress, signal })
-        : await feed.importFollows(readFollows(source.chunks, { format, onBadLine }), { onProgress, signal });
-    return { ...outcome, badLines: badLines.count };
-  } finally {
-    display.end();
-    for (const { line, fault } of badLines.count > badLinesMax ? [] : badLines.first)
-      process.stderr.write(`headgate: line ${line} was left out: ${fault}\n`);
-    const more = badLines.count - badLines.first.length;
-    if (more > 0) process.stderr.write(`headgate: and ${more} more\n`);
-  }
-}
+/** By name alone: the part is loaded when the command runs, and says itself what it takes. */
+const formats: readonly FollowFormat[] = ['edges', 'csv', 'jsonl'];
 
 export function addFeedImport(feed: Command, environment: Environment): void {
   feed
     .command('import <what> <file>')
     .description('bring follows or posts from a file into the database; doing it again changes nothing')
-    .option('--format <format>', `of follows: ${followFormats.join(', ')}; default: by the name of the file`)
+    .option('--format <format>', `of follows: ${formats.join(', ')}; default: by the name of the file`)
     .option('--bad-lines-max <number>', 'lines that may be left out', number('--bad-lines-max'), 100)
     .option('--data <folder>', 'folder of the embedded database (HEADGATE_DATA; ./.headgate)')
     .option('--database-url <url>', 'a PostgreSQL, beside its servers (HEADGATE_DATABASE_URL)')
@@ -143,22 +36,7 @@ Example:
   headgate feed import follows graph.txt.gz --database-url postgres://localhost/app`,
     )
     .action(async (what: string, file: string, flags: Flags) => {
-      const wanted = await parseImport(what, file, flags);
-      const shutdown = watchSignals();
-      const parts = await wire(storeConfig(flags, environment), {
-        log: createLog('warn'),
-        metrics: noMetrics,
-      });
-      try {
-        const outcome = await runImport(parts.feed, { ...wanted, signal: shutdown.signal });
-        print(outcome, { json: flags['json'] === true }, (counts) => table([counts]));
-      } catch (error) {
-        if (!shutdown.signal.aborted) throw error;
-        process.stderr.write('headgate: interrupted; the same command goes on where this one stopped\n');
-        process.exitCode = 130;
-      } finally {
-        shutdown.begin();
-        await parts.stop();
-      }
+      const { feedImport } = await import('../runs/feed-import.js');
+      await feedImport(what, file, { flags, environment });
     });
 }

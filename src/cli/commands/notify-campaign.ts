@@ -11,7 +11,6 @@ import { clientCommands, type ClientRun } from '../client-commands.js';
 import type { Environment, Flags } from '../config.js';
 import { print, table } from '../output.js';
 import { number } from '../arguments.js';
-import { createProgressDisplay } from '../progress.js';
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -81,7 +80,7 @@ const start: ClientRun = async (client, flags, id = '') => {
   const { kind, file } = flags as { kind: string; file: string };
   if (file !== '-' && !existsSync(file)) throw invalidInput('--file', file, 'a file that is there, or -');
   const total = file === '-' ? 0 : statSync(file).size;
-  const display = total > 0 ? createProgressDisplay() : undefined;
+  const display = total > 0 ? (await import('../progress.js')).createProgressDisplay() : undefined;
   let progress: Row | undefined;
   try {
     for await (const { recipients, done } of batchesOf(file)) {

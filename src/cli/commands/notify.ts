@@ -3,9 +3,6 @@ import type { Command } from 'commander';
 import { destinations, json, number } from '../arguments.js';
 import { clientCommands, type ClientRun } from '../client-commands.js';
 import type { Environment, Flags } from '../config.js';
-import { invalidInput } from '../../errors.js';
-import { createLog } from '../log.js';
-import { loadNotifyConfiguration } from '../notify/load.js';
 import { print, table } from '../output.js';
 import { addNotifyCampaigns } from './notify-campaign.js';
 import { addNotifyPeople } from './notify-people.js';
@@ -139,29 +136,6 @@ const change: ClientRun = async (client, flags, kind = '', changes = '{}') => {
   );
 };
 
-/** Needs no server: the file is read as a start would read it. */
-async function check(flags: Flags, environment: Environment): Promise<void> {
-  const found = await loadNotifyConfiguration({ flags, environment, log: createLog('silent') });
-  if (found === undefined)
-    throw invalidInput(
-      '--notify-config',
-      undefined,
-      'a file (there is no headgate.config.json or .mjs here)',
-    );
-  const shown = {
-    kinds: Object.entries(found.kinds).map(([kind, { channels, delivery }]) => ({
-      kind,
-      channels: channels.join(','),
-      delivery,
-    })),
-    providers: found.providers.map(({ name, channel, platform }) => ({
-      provider: name,
-      channel: platform ?? channel,
-    })),
-  };
-  print(shown, asJson(flags), (all) => `${table(all.kinds)}\n\n${table(all.providers)}\n\nthe file is right`);
-}
-
 export function addNotify(program: Command, environment: Environment): void {
   const notify = program
     .command('notify')
@@ -219,5 +193,7 @@ export function addNotify(program: Command, environment: Environment): void {
     .option('--notify-config <file>', 'default: headgate.config.json or .mjs in this folder')
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  headgate notify check --notify-config headgate.config.json')
-    .action((flags: Flags) => check(flags, environment));
+    .action(async (flags: Flags) =>
+      (await import('../runs/notify-check.js')).notifyCheck(flags, environment),
+    );
 }

@@ -5,13 +5,9 @@ import {
   feedTimelinesHelp,
   redisDurabilityHelp,
   redisUrlHelp,
-  serveConfig,
   type Environment,
   type Flags,
 } from '../config.js';
-import { createLog } from '../log.js';
-import { loadNotifyConfiguration } from '../notify/load.js';
-import { runServer } from '../run-server.js';
 
 export function addServe(program: Command, environment: Environment): void {
   program
@@ -37,16 +33,5 @@ export function addServe(program: Command, environment: Environment): void {
       'leave fan-out, notifications and housekeeping to `headgate work` (with --database-url)',
     )
     .addHelpText('after', '\nExample:\n  headgate serve --database-url postgres://localhost/app --port 4400')
-    .action(async (flags: Flags) => {
-      const config = serveConfig(flags, environment);
-      const log = createLog(config.logLevel);
-      const notify = await loadNotifyConfiguration({ flags, environment, log });
-      await runServer({
-        config,
-        notify: () => notify,
-        withWorkers: config.databaseUrl === undefined || flags['work'] !== false,
-        onReady: ({ address }) => process.stdout.write(`ready on ${address}\n`),
-        print: (line) => void process.stdout.write(`${line}\n`),
-      });
-    });
+    .action(async (flags: Flags) => (await import('../runs/serve.js')).serve(flags, environment));
 }
