@@ -28,6 +28,8 @@ export interface FeedTotals {
   readonly pulledAuthorsTotal: number;
   readonly candidatesTotal: number;
   readonly rebuildsTotal: number;
+  /** 0: this server process does not know, for it runs no workers. */
+  readonly timelineBytes: number;
   /** Age of the oldest post that has not reached all its followers. */
   readonly lagSeconds: { readonly small: number; readonly big: number };
 }

@@ -1,5 +1,13 @@
 import { expect, it } from 'vitest';
-import { formatAgo, formatCount, formatRate, formatSeconds, formatShare, secondSteps } from './format.js';
+import {
+  formatAgo,
+  formatBytes,
+  formatCount,
+  formatRate,
+  formatSeconds,
+  formatShare,
+  secondSteps,
+} from './format.js';
 
 it('seconds are written in their two largest units', () => {
   const cases: [number, string][] = [
@@ -29,6 +37,18 @@ it('counts and rates stay short', () => {
   expect(formatCount(7_654_321)).toBe('7.7M');
   expect(formatRate(0.25)).toBe('0.3');
   expect(formatRate(1_234.5)).toBe('1,235');
+});
+
+it('bytes keep one to three digits before the point', () => {
+  expect([0, 812, 8_192, 49_152, 12_400_000, 3e9, 5e15].map(formatBytes)).toEqual([
+    '0 B',
+    '812 B',
+    '8.2 kB',
+    '49.2 kB',
+    '12.4 MB',
+    '3.0 GB',
+    '5,000.0 TB',
+  ]);
 });
 
 it('an age says past and future apart', () => {

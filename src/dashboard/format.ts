@@ -12,6 +12,13 @@ export function formatCount(value: number): string {
   return Math.abs(value) >= 1_000_000 ? compact.format(value) : whole.format(value);
 }
 
+/** Bytes in the unit that leaves one to three digits before the point: `812 B`, `12.4 MB`, `3.0 GB`. */
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  const step = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(bytes, 1)) / 3));
+  return `${(step === 0 ? whole : oneDigit).format(bytes / 1_000 ** step)} ${units[step]}`;
+}
+
 /** A number per second: one digit below ten, whole above. */
 export function formatRate(value: number): string {
   if (value === 0) return '0';

@@ -36,6 +36,8 @@ export interface FeedOverview {
   readonly candidatesTotal: number;
   /** Timelines built again. */
   readonly rebuildsTotal: number;
+  /** What timelines take, as the workers of this process have found it last; 0 where it has none. */
+  readonly timelineBytes: number;
   /** Age of the oldest post that has not reached all its followers. */
   readonly lagSeconds: { readonly small: number; readonly big: number };
 }
@@ -99,6 +101,7 @@ async function readFeed({ prometheus }: ServerParts): Promise<FeedOverview> {
     pulledAuthorsTotal: await sum('headgate_feed_home_pulled_authors_total'),
     candidatesTotal: await sum('headgate_feed_home_candidates_total'),
     rebuildsTotal: await sum('headgate_feed_rebuilds_total'),
+    timelineBytes: await sum('headgate_feed_timeline_bytes'),
     lagSeconds: {
       small: await sum('headgate_feed_fan_out_lag_seconds', { lane: 'small' }),
       big: await sum('headgate_feed_fan_out_lag_seconds', { lane: 'big' }),

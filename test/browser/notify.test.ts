@@ -162,6 +162,12 @@ describe.skipIf(browserPath === undefined)(
       });
       const calls = page.getByRole('row', { name: /calls whose outcome nobody knows/ });
       expect(await calls.textContent()).toMatch(/of [\d,]+ calls/);
+      // said by the housekeeping of the workers, which begins after the start
+      const bytes = page.locator('dl.facts div', { hasText: 'Bytes of timelines' }).locator('dd');
+      await until(async () => /^[\d.,]+ [kMGT]?B$/.test((await bytes.textContent()) ?? ''), {
+        what: 'the bytes of timelines',
+        boundMs: withinMs,
+      });
     });
 
     const everyPage = () => [

@@ -31,6 +31,7 @@ function sample(now: number, completedTotals: readonly number[], lagSeconds = 0)
       pulledAuthorsTotal: 0,
       candidatesTotal: 0,
       rebuildsTotal: 0,
+      timelineBytes: 0,
       lagSeconds: { small: 0, big: 0 },
     },
     notify: {

@@ -5,7 +5,7 @@
 import { call } from '../api.js';
 import type { RunningOverview } from '../api-types.js';
 import { Facts } from '../facts.js';
-import { formatCount, formatRate, formatSeconds, formatShare } from '../format.js';
+import { formatBytes, formatCount, formatRate, formatSeconds, formatShare } from '../format.js';
 import { LoadingNotice, ProblemNotice } from '../notice.js';
 import { askOnce, overview, overviewProblem } from '../overview/live-overview.js';
 import { useResource } from '../resource.js';
@@ -59,7 +59,7 @@ export function PricesPage() {
         {stats.value === undefined ? (
           stats.loading && <LoadingNotice what="the shape of the graph" />
         ) : (
-          <Kept stats={stats.value} />
+          <Kept stats={stats.value} timelineBytes={now?.feed.timelineBytes ?? 0} />
         )}
       </section>
     </>
@@ -203,12 +203,14 @@ function PriceTable({ name, prices }: { readonly name: string; readonly prices: 
   );
 }
 
-function Kept({ stats }: { readonly stats: Stats }) {
+function Kept({ stats, timelineBytes }: { readonly stats: Stats; readonly timelineBytes: number }) {
   const { posts, liveTimelines, timelineEntries, pullAuthors } = stats;
   const facts: readonly (readonly [string, string])[] = [
     ['Timeline entries', formatCount(timelineEntries)],
     ['Timelines', formatCount(liveTimelines)],
     ['Entries a timeline', per(timelineEntries, liveTimelines)],
+    ['Bytes of timelines', timelineBytes === 0 ? none : formatBytes(timelineBytes)],
+    ['Bytes an entry', timelineBytes === 0 ? none : per(timelineBytes, timelineEntries)],
     ['Posts', formatCount(posts)],
     ['Authors merged at read', formatCount(pullAuthors)],
   ];
