@@ -88,6 +88,17 @@ export interface QueueDetail {
   readonly configuration: QueueConfiguration;
 }
 
+/** A message that comes at each tick of a cron expression. */
+export interface Recurring {
+  readonly name: string;
+  readonly queue: string;
+  readonly cron: string;
+  /** IANA name. */
+  readonly timeZone: string;
+  /** The tick that has not been enqueued yet. */
+  readonly next: number;
+}
+
 export interface Message {
   readonly id: string;
   readonly payload: unknown;

@@ -372,6 +372,21 @@ describe.skipIf(browserPath === undefined)('the dashboard (needs Chromium)', { t
     expect((await api('GET', `/v1/queues/${failing}/messages/bad`)).state).toBe('pending');
   });
 
+  it('lists what recurs with its rule and its next tick', async () => {
+    const [name, into] = ['nightly "report" & more', 'reports'];
+    const rule = { queue: into, cron: '0 3 * * *', timeZone: 'Europe/Berlin', message: { payload: 1 } };
+    const { next } = await api('PUT', `/v1/recurring/${path(name)}`, rule);
+    const page = await open('#/queues');
+    const cells = page.getByRole('row', { name }).locator('th, td');
+    await cells.first().waitFor();
+    const texts = await cells.allTextContents();
+    expect(texts.slice(0, 4)).toEqual([name, into, rule.cron, rule.timeZone]);
+    expect(texts[4]).toMatch(/\d\d:\d\d:\d\d in \d+ (s|min|h|d)$/);
+    expect(await cells.nth(4).getAttribute('title')).toBe(new Date(next).toISOString());
+    await cells.nth(1).getByRole('link', { name: into }).click();
+    await page.getByRole('heading', { level: 1, name: into }).waitFor();
+  });
+
   it('pauses a queue and opens it again', async () => {
     await enqueue({ id: 'waits', payload: null });
     const page = await open(`#/queues/${path(queue)}`);

@@ -1,7 +1,11 @@
-/** Every queue there is, live. The list of the overview stream is the same as that of the API, so one serves both. */
+/**
+ * Every queue there is, live, and what recurs. The list of the overview stream is the same as that of the API, so one
+ * serves both.
+ */
 import { LoadingNotice, ProblemNotice } from '../notice.js';
 import { askOnce, overviewProblem, samples } from '../overview/live-overview.js';
 import { QueueTable } from '../overview/queue-table.js';
+import { RecurringMessages } from './recurring.js';
 
 export function QueuesPage() {
   const problem = overviewProblem.value;
@@ -14,6 +18,7 @@ export function QueuesPage() {
       ) : (
         problem === undefined && <LoadingNotice what="the queues" />
       )}
+      <RecurringMessages />
     </>
   );
 }
