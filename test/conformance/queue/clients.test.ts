@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../../src/database/index.js';
 import { testServers } from '../../database/test-databases.js';
 import { type OpenedQueue, openQueue } from './open-store.js';
+import { openPrisma } from './prisma-client.js';
 
 interface OpenedClient {
   /** Commits when `work` ends, rolls back when it throws. */
@@ -51,6 +52,13 @@ const clients: Record<string, (url: string) => OpenedClient> = {
     const sql = postgres(url);
     const db = drizzleOnPostgresJs(sql);
     return { transaction: (work) => db.transaction(work), close: () => sql.end() };
+  },
+  prisma: (url) => {
+    const prisma = openPrisma(url);
+    return {
+      transaction: (work) => prisma.$transaction(work, { maxWait: 30_000, timeout: 30_000 }),
+      close: () => prisma.$disconnect(),
+    };
   },
   'postgres.js': (url) => {
     const sql = postgres(url);
