@@ -87,13 +87,13 @@ begin
     from unnest(tids, results) as x(ctid, result) join {{schema}}.messages m on m.ctid = x.ctid;
   end if;
   if frees_ids then
-    delete from {{schema}}.ids i using (
+    delete from {{schema}}.ids i where i.ctid = any (array(
       select k.ctid from (
           select m.id, m.seq from {{schema}}.messages m where m.ctid = any (tids) and (q.completed_ms = 0 or m.unique_while_live)
         ) m cross join lateral (
           select k.ctid from {{schema}}.ids k where k.queue_no = q.no and k.id = m.id and k.seq = m.seq limit 1
         ) k
-    ) k where i.ctid = k.ctid;
+    ));
   end if;
   delete from {{schema}}.messages m where m.ctid = any (tids);
 
