@@ -195,4 +195,37 @@ export function retentionTests(harness: () => QueueHarness): void {
     }
     end();
   });
+
+  test('listeners are told of every kind of change, each version once', async () => {
+    const { queue, enqueue, takeOne } = bind(harness());
+    const seen: MessageEvent[] = [];
+    queue.onEvent((event) => void seen.push(event));
+    await enqueue(['m'], { metadata: { k: 'v' } });
+    const change = () => queue.change('q', [{ id: 'm', visibleAt: startsAt + 1_000 }]);
+    await change();
+    // What is so already, and what is unknown, moves nothing.
+    await change();
+    await queue.change('q', [{ id: 'unknown', priority: 1 }]);
+    await queue.change('q', [{ id: 'm', priority: 1, visibleAt: startsAt }]);
+    const lease = await takeOne();
+    await queue.extend('q', [lease]);
+    await queue.fail('q', [{ ...lease, error: 'x' }]);
+    await queue.requeue('q', ['m', 'm', 'unknown']);
+    await queue.requeue('q', ['m']);
+    await queue.cancel('q', ['m']);
+    await queue.cancel('q', ['m']);
+    await expect.poll(() => seen.at(-1)?.to).toBe('canceled');
+    expect(seen.map(({ version, from, to, attempt }) => [version, from, to, attempt])).toEqual([
+      [1, undefined, 'pending', 0],
+      [2, 'pending', 'invisible', 0],
+      [3, 'invisible', 'pending', 0],
+      [4, 'pending', 'running', 1],
+      [5, 'running', 'running', 1],
+      [6, 'running', 'errored', 1],
+      [7, 'errored', 'pending', 0],
+      [8, 'pending', 'canceled', 0],
+    ]);
+    for (const event of seen) expect(event).toMatchObject({ queue: 'q', id: 'm', metadata: { k: 'v' } });
+    expect(new Set(seen.map(({ incarnation }) => incarnation)).size).toBe(1);
+  });
 }

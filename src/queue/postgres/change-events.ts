@@ -4,7 +4,7 @@
  */
 import type { LeasedMessage, MessageEvent } from '../message.js';
 import type { EnqueueOutcome, MessageToStore } from '../store.js';
-import type { Canceled } from './operations/operate.js';
+import type { Operated } from './operations/operate.js';
 import type { Settled } from './operations/settle.js';
 
 type Listener = (events: readonly MessageEvent[]) => void;
@@ -67,12 +67,16 @@ export class ChangeEvents {
     );
   }
 
-  canceled({ queue, now }: { queue: string; now: number | undefined }, canceled: readonly Canceled[]): void {
+  /** Cancel, change, requeue. */
+  operated(
+    { queue, now }: { queue: string; now: number | undefined },
+    operated: readonly Operated<{ readonly id: string }>[],
+  ): void {
     this.#publish(() =>
-      canceled.flatMap(({ outcome: { id }, change }) => {
+      operated.flatMap(({ outcome: { id }, change }) => {
         if (!change) return [];
-        const { seq: incarnation, from, version, attempt, metadata } = change;
-        return [{ queue, id, version, from, to: 'canceled', at: atOf(now), attempt, metadata, incarnation }];
+        const { seq: incarnation, from, to, version, attempt, metadata } = change;
+        return [{ queue, id, version, from, to, at: atOf(now), attempt, metadata, incarnation }];
       }),
     );
   }

@@ -213,20 +213,22 @@ class PostgresQueueStore implements QueueStore {
     const send = (ids: readonly string[]) => this.#do.operate.cancel(this.#database, { ...request, ids });
     const canceled = await retryBusy(request.ids, await send(request.ids), send);
     if (canceled.some(({ change }) => change?.from === 'running')) this.#wake.hint(request.queue);
-    this.#events.canceled(request, canceled);
+    this.#events.operated(request, canceled);
     return canceled.map(({ outcome }) => outcome);
   }
 
   async change(request: Request<'change'>) {
-    const outcomes = await this.#do.operate.change(this.#database, request);
-    if (outcomes.some(({ kind }) => kind === 'changed')) this.#wake.hint(request.queue);
-    return outcomes;
+    const changed = await this.#do.operate.change(this.#database, request);
+    if (changed.some(({ outcome }) => outcome.kind === 'changed')) this.#wake.hint(request.queue);
+    this.#events.operated(request, changed);
+    return changed.map(({ outcome }) => outcome);
   }
 
   async requeue(request: Request<'requeue'>) {
-    const outcomes = await this.#do.operate.requeue(this.#database, request);
-    if (outcomes.some(({ kind }) => kind === 'requeued')) this.#wake.hint(request.queue);
-    return outcomes;
+    const requeued = await this.#do.operate.requeue(this.#database, request);
+    if (requeued.some(({ outcome }) => outcome.kind === 'requeued')) this.#wake.hint(request.queue);
+    this.#events.operated(request, requeued);
+    return requeued.map(({ outcome }) => outcome);
   }
 
   purge = (request: Request<'purge'>) => this.#do.operate.purge(this.#database, request);

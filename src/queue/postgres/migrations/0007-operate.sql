@@ -55,10 +55,12 @@ as $$
   where b.place > 0
 $$;
 
--- Changes messages that wait. What is already so is not changed again, and its version stays.
+-- Changes messages that wait. What is already so is not changed again: its version stays, and nothing is told of a move.
 create function {{schema}}.change(
   p_queue text, p_ids text[], p_priorities bigint[], p_visible_at bigint[], p_payloads text[], p_now bigint
-) returns table (ord integer, kind text, state smallint, version bigint)
+) returns table (
+  ord integer, kind text, state smallint, from_state smallint, version bigint, attempts integer, metadata text, seq bigint
+)
 language plpgsql
 set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
@@ -76,7 +78,7 @@ begin
   for place in 1..cardinality(p_ids) loop
     select * into known from {{schema}}.ids i where i.queue_no = q.no and i.id = p_ids[place];
     if not found then
-      return query select place, 'unknown', null::smallint, null::bigint;
+      return query select place, 'unknown', null::smallint, null::smallint, null::bigint, null::integer, null::text, null::bigint;
       continue;
     end if;
     select * into m from {{schema}}.messages x where x.seq = known.seq for update skip locked;
@@ -84,12 +86,14 @@ begin
       select f.state into ended from unnest('{3,4,5}'::smallint[]) e(state) cross join lateral (
           select f.state from {{schema}}.finished f where f.queue_no = q.no and f.state = e.state and f.seq = known.seq limit 1
         ) f limit 1;
-      return query select place, case when ended is null then 'busy' else 'not-waiting' end, ended, null::bigint;
+      return query select place, case when ended is null then 'busy' else 'not-waiting' end, ended, null::smallint, null::bigint, null::integer,
+        null::text, null::bigint;
       continue;
     elsif m.state = 2 then
-      return query select place, 'not-waiting', m.state, null::bigint;
+      return query select place, 'not-waiting', m.state, null::smallint, null::bigint, null::integer, null::text, null::bigint;
       continue;
     end if;
+    move := null;
     next := m;
     next.priority := coalesce(p_priorities[place], m.priority);
     next.payload := coalesce(p_payloads[place], m.payload);
@@ -110,7 +114,7 @@ begin
       move.priority := next.priority;
       perform {{schema}}.record(q, t, array[move]);
     end if;
-    return query select place, 'changed', next.state, next.version;
+    return query select place, 'changed', next.state, move.from_state, next.version, move.attempts, move.metadata::text, move.seq;
   end loop;
 end $$;
 
@@ -129,8 +133,9 @@ as $$
 $$;
 
 -- Errored messages wait again, with no attempt spent.
-create function {{schema}}.requeue(p_queue text, p_ids text[], p_now bigint)
-returns table (ord integer, kind text, state smallint, version bigint)
+create function {{schema}}.requeue(p_queue text, p_ids text[], p_now bigint) returns table (
+  ord integer, kind text, state smallint, from_state smallint, version bigint, attempts integer, metadata text, seq bigint
+)
 language plpgsql
 set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
@@ -166,7 +171,7 @@ begin
     select x.place::integer,
       case when (x.move).version is not null then 'requeued' when l.state is not null or f.state in (3, 4) then 'not-errored'
         when f.state = 5 then 'busy' else 'unknown' end,
-      coalesce(l.state, f.state), (x.move).version
+      coalesce(l.state, f.state), (x.move).from_state, (x.move).version, (x.move).attempts, (x.move).metadata::text, (x.move).seq
     from {{schema}}.beside_moves(p_ids, moves) x
       left join lateral (select i.seq from {{schema}}.ids i where i.queue_no = q.no and i.id = x.id limit 1) i on true
       left join lateral (select m.state from {{schema}}.messages m where m.seq = i.seq limit 1) l on true

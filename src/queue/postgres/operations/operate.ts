@@ -8,12 +8,14 @@ type Request<Operation extends 'cancel' | 'change' | 'requeue' | 'purge'> = Para
   QueueStore[Operation]
 >[0];
 
-export interface Canceled {
-  readonly outcome: CancelOutcome;
+/** An outcome, and the move behind it where this call has made one: a repeat is answered alike and moves nothing. */
+export interface Operated<Outcome> {
+  readonly outcome: Outcome;
   readonly change:
     | {
         readonly seq: string;
         readonly from: MessageState;
+        readonly to: MessageState;
         readonly version: number;
         readonly attempt: number;
         readonly metadata: Metadata;
@@ -21,21 +23,16 @@ export interface Canceled {
     | undefined;
 }
 
-type CancelRow = {
-  ord: number;
-  kind: 'canceled' | 'unknown' | 'busy' | 'terminal';
-  state: number | null;
-  from_state: number | null;
-  version: string | null;
-  attempts: number | null;
-  metadata: string | null;
-  seq: string | null;
-};
-type ChangeRow = {
-  ord: number;
-  kind: ChangeOutcome['kind'] | RequeueOutcome['kind'];
-  state: number | null;
-  version: string | null;
+type OperatedRow = {
+  readonly ord: number;
+  readonly kind: CancelOutcome['kind'] | ChangeOutcome['kind'] | RequeueOutcome['kind'];
+  readonly state: number | null;
+  readonly from_state: number | null;
+  readonly version: string | null;
+  readonly attempts: number | null;
+  readonly metadata: string | null;
+  /** Null: nothing has moved. */
+  readonly seq: string | null;
 };
 
 const inOrder = <R extends { ord: number }>(rows: readonly R[]): readonly R[] =>
@@ -48,13 +45,23 @@ export function prepareOperate(schema: string) {
   const purgeText = `select ${schema}.purge($1::text, $2::smallint, $3::integer, $4::bigint) as removed`;
 
   return {
-    async cancel(on: Queryable, { queue, ids, now }: Request<'cancel'>): Promise<Canceled[]> {
-      const { rows } = await on.query<CancelRow>(cancelText, [queue, ids, now ?? null]);
-      return inOrder(rows).map((row) => canceledOf(ids[row.ord - 1]!, row));
+    async cancel(on: Queryable, { queue, ids, now }: Request<'cancel'>): Promise<Operated<CancelOutcome>[]> {
+      const { rows } = await on.query<OperatedRow>(cancelText, [queue, ids, now ?? null]);
+      return inOrder(rows).map((row) => {
+        const id = ids[row.ord - 1]!;
+        const outcome: CancelOutcome =
+          row.kind === 'terminal'
+            ? { kind: 'terminal', id, state: stateOf(row.state!) }
+            : { kind: row.kind as 'canceled', id };
+        return { outcome, change: changeOf(row, 'canceled') };
+      });
     },
 
-    async change(on: Queryable, { queue, changes, now }: Request<'change'>): Promise<ChangeOutcome[]> {
-      const { rows } = await on.query<ChangeRow>(changeText, [
+    async change(
+      on: Queryable,
+      { queue, changes, now }: Request<'change'>,
+    ): Promise<Operated<ChangeOutcome>[]> {
+      const { rows } = await on.query<OperatedRow>(changeText, [
         queue,
         changes.map(({ id }) => id),
         sparse(changes.map(({ priority }) => priority)),
@@ -62,12 +69,21 @@ export function prepareOperate(schema: string) {
         sparse(changes.map(({ payload }) => payload)),
         now ?? null,
       ]);
-      return inOrder(rows).map((row) => outcomeOf(changes[row.ord - 1]!.id, row) as ChangeOutcome);
+      return inOrder(rows).map((row) => ({
+        outcome: outcomeOf(changes[row.ord - 1]!.id, row) as ChangeOutcome,
+        change: changeOf(row, row.state === null ? 'pending' : stateOf(row.state)),
+      }));
     },
 
-    async requeue(on: Queryable, { queue, ids, now }: Request<'requeue'>): Promise<RequeueOutcome[]> {
-      const { rows } = await on.query<ChangeRow>(requeueText, [queue, ids, now ?? null]);
-      return inOrder(rows).map((row) => outcomeOf(ids[row.ord - 1]!, row) as RequeueOutcome);
+    async requeue(
+      on: Queryable,
+      { queue, ids, now }: Request<'requeue'>,
+    ): Promise<Operated<RequeueOutcome>[]> {
+      const { rows } = await on.query<OperatedRow>(requeueText, [queue, ids, now ?? null]);
+      return inOrder(rows).map((row) => ({
+        outcome: outcomeOf(ids[row.ord - 1]!, row) as RequeueOutcome,
+        change: changeOf(row, 'pending'),
+      }));
     },
 
     async purge(on: Queryable, { queue, state, limit, now }: Request<'purge'>): Promise<{ removed: number }> {
@@ -82,24 +98,19 @@ export function prepareOperate(schema: string) {
   };
 }
 
-function canceledOf(id: string, row: CancelRow): Canceled {
-  const outcome: CancelOutcome =
-    row.kind === 'terminal' ? { kind: 'terminal', id, state: stateOf(row.state!) } : { kind: row.kind, id };
-  if (row.seq === null) return { outcome, change: undefined };
-  const metadata = metadataOf(row.metadata);
+function changeOf(row: OperatedRow, to: MessageState): Operated<never>['change'] {
+  if (row.seq === null) return undefined;
   return {
-    outcome,
-    change: {
-      seq: row.seq,
-      from: stateOf(row.from_state!),
-      version: Number(row.version),
-      attempt: row.attempts!,
-      metadata,
-    },
+    seq: row.seq,
+    from: stateOf(row.from_state!),
+    to,
+    version: Number(row.version),
+    attempt: row.attempts!,
+    metadata: metadataOf(row.metadata),
   };
 }
 
-function outcomeOf(id: string, { kind, state, version }: ChangeRow): ChangeOutcome | RequeueOutcome {
+function outcomeOf(id: string, { kind, state, version }: OperatedRow): ChangeOutcome | RequeueOutcome {
   switch (kind) {
     case 'changed':
     case 'requeued':
