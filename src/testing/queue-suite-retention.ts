@@ -87,6 +87,31 @@ export function retentionTests(harness: () => QueueHarness): void {
     await enqueue(['x']);
   });
 
+  test('what is forgotten of an earlier message frees no id of a later one', async () => {
+    const { queue, clock, enqueue, takeOne, tidy } = bind(harness());
+    const ways: Record<string, () => Promise<unknown>> = {
+      purged: () => queue.purge('purged', 'completed'),
+      collected: async () => {
+        clock.advance(1_000);
+        await tidy();
+      },
+      'collected with its token': async () => {
+        clock.advance(61_000);
+        await tidy();
+      },
+    };
+    for (const [name, forget] of Object.entries(ways)) {
+      const again = () => queue.enqueue(name, [{ id: 'x', payload: {}, uniqueWhileLive: true }]);
+      await queue.configure(name, retention(1_000));
+      await enqueue(['x'], { uniqueWhileLive: true }, name);
+      await queue.complete(name, [await takeOne({}, name)]);
+      await enqueue(['x'], { uniqueWhileLive: true, delayMs: 600_000 }, name);
+      await forget();
+      expect((await queue.list(name, { state: 'completed' })).messages).toEqual([]);
+      expect(await again()).toMatchObject([{ created: false, state: 'invisible' }]);
+    }
+  });
+
   test('more terminal messages than one step takes are collected', async () => {
     const { queue, clock, enqueue, take, tidy } = bind(harness());
     await queue.configure('q', retention(1_000));
@@ -227,5 +252,26 @@ export function retentionTests(harness: () => QueueHarness): void {
     ]);
     for (const event of seen) expect(event).toMatchObject({ queue: 'q', id: 'm', metadata: { k: 'v' } });
     expect(new Set(seen.map(({ incarnation }) => incarnation)).size).toBe(1);
+  });
+
+  test('listeners are told of what follows from a completion, and not of what was known', async () => {
+    const { queue, enqueue, takeOne } = bind(harness());
+    const seen: MessageEvent[] = [];
+    await enqueue(['known'], {}, 'next');
+    queue.onEvent((event) => void seen.push(event));
+    await enqueue(['m']);
+    const messages = [
+      { id: 'known', payload: {} },
+      { id: 'new', payload: {}, metadata: { k: 'v' }, delayMs: 1_000 },
+    ];
+    const followUps = [{ queue: 'next', messages }];
+    await queue.complete('q', [{ ...(await takeOne()), followUps }]);
+    await enqueue(['last']);
+    await expect.poll(() => seen.at(-1)?.id).toBe('last');
+    const followed = seen.filter(({ queue: name }) => name === 'next');
+    expect(followed).toMatchObject([
+      { id: 'new', version: 1, from: undefined, to: 'invisible', metadata: { k: 'v' }, attempt: 0 },
+    ]);
+    expect(followed).toMatchObject(await queue.history('next', 'new'));
   });
 }

@@ -1,11 +1,7 @@
-/**
- * Enqueues that come at the same time share a statement and so a commit; one into a caller's transaction goes alone.
- * Guarantees an answer that is settled: an id that was known when it was looked for and free when it was looked at is
- * tried again.
- */
+/** Enqueues that come at the same time share a statement and so a commit; one into a caller's transaction goes alone. */
 import type { Queryable } from '../../database/index.js';
 import { Gather, type Gathering, split } from '../../gather.js';
-import type { EnqueueAnswer, EnqueueCall, Enqueued } from './operations/enqueue.js';
+import { type EnqueueAnswer, type EnqueueCall, type Enqueued, enqueueSettled } from './operations/enqueue.js';
 
 type Enqueue = (on: Queryable, call: EnqueueCall) => Promise<EnqueueAnswer>;
 
@@ -32,16 +28,8 @@ export class GatheredEnqueue {
     return this.#gather.run(call.queue, call);
   }
 
-  async alone(on: Queryable, call: EnqueueCall): Promise<Enqueued[]> {
-    const { outcomes, again } = await this.#enqueue(on, call);
-    for (const place of again) {
-      for (;;) {
-        const once = await this.#enqueue(on, { ...call, messages: [call.messages[place]!] });
-        outcomes[place] = once.outcomes[0]!;
-        if (once.again.length === 0) break;
-      }
-    }
-    return outcomes;
+  alone(on: Queryable, call: EnqueueCall): Promise<Enqueued[]> {
+    return enqueueSettled(this.#enqueue, on, call);
   }
 
   async #together(on: Queryable, calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {

@@ -173,16 +173,20 @@ class PostgresQueueStore implements QueueStore {
   /** Follow-ups make each completion a transaction of its own: one that is refused takes no other with it. */
   async #completeEach({ queue, leases, transaction, now }: Request<'complete'>): Promise<LeaseOutcome[]> {
     const given = transaction === undefined ? undefined : transactionQueryable(transaction);
+    const detail = this.#events.isHeard && given === undefined;
     const outcomes: LeaseOutcome[] = [];
     for (const lease of leases) {
-      const call = { queue, lease, channel: this.#wake.channel, now };
-      const { settled, wakes } = given
-        ? await this.#do.completeWithFollowUps(given, call)
+      const call = { queue, lease, channel: this.#wake.channel, detail, now };
+      const { settled, followed } = given
+        ? await this.#do.completeWithFollowUps.inside(given, call)
         : await this.#do.completeWithFollowUps.inTransactionOf(this.#database, call);
       outcomes.push(settled.outcome);
       if (given) continue;
       this.#tellSettled(queue, [settled], now);
-      for (const name of wakes) this.#wake.hint(name);
+      for (const follow of followed) {
+        this.#wake.hint(follow.queue);
+        this.#events.enqueued({ ...follow, now }, follow.outcomes);
+      }
     }
     return outcomes;
   }

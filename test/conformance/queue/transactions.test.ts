@@ -80,6 +80,44 @@ describe.each(testDatabases())('a transaction of the database on $name', ({ open
     expect(await queue.get('complete', 'm')).toMatchObject({ state: 'completed' });
   });
 
+  test('what follows from a completion commits or rolls back with it, and where it is refused the transaction goes on', async () => {
+    const { queue } = opened;
+    await queue.configure('charged', { type: { kind: 'exclusive', key: 'user' } });
+    await queue.enqueue('placed', [{ id: 'm', payload: 1 }]);
+    const [lease] = await queue.dequeue('placed');
+    const complete = (metadata: Record<string, string>) => (transaction: Transaction) =>
+      queue.complete(
+        'placed',
+        [
+          {
+            ...lease!,
+            followUps: [
+              { queue: 'told', messages: [{ id: 't', payload: 1 }] },
+              { queue: 'charged', messages: [{ id: 'c', payload: 1, metadata }] },
+            ],
+          },
+        ],
+        { transaction },
+      );
+    const states = async () => [
+      (await queue.get('placed', 'm'))?.state,
+      (await queue.get('told', 't'))?.state,
+      (await queue.get('charged', 'c'))?.state,
+    ];
+    await inTransaction(complete({ user: 'u' }), 'rollback');
+    expect(await states()).toEqual(['running', undefined, undefined]);
+    let outcomes: unknown;
+    await inTransaction(async (transaction) => {
+      outcomes = await complete({})(transaction);
+      await queue.enqueue('told', [{ id: 'beside', payload: 1 }], { transaction });
+    }, 'commit');
+    expect(outcomes).toMatchObject([{ kind: 'refused', id: 'm', error: { field: 'metadata.user' } }]);
+    expect(await states()).toEqual(['running', undefined, undefined]);
+    expect(await queue.get('told', 'beside')).toMatchObject({ state: 'pending' });
+    await inTransaction(complete({ user: 'u' }), 'commit');
+    expect(await states()).toEqual(['completed', 'pending', 'pending']);
+  });
+
   test('a dequeue that waits sees the messages within a second of the commit', async () => {
     const { queue } = opened;
     const waiting = queue.dequeue('wait', { waitMs: 20_000 });

@@ -79,6 +79,23 @@ export function prepareEnqueue(schema: string) {
   };
 }
 
+/** An answer that is settled: an id that was known when it was looked for and free when it was looked at is tried again. */
+export async function enqueueSettled(
+  enqueue: ReturnType<typeof prepareEnqueue>,
+  on: Queryable,
+  call: EnqueueCall,
+): Promise<Enqueued[]> {
+  const { outcomes, again } = await enqueue(on, call);
+  for (const place of again) {
+    for (;;) {
+      const once = await enqueue(on, { ...call, messages: [call.messages[place]!] });
+      outcomes[place] = once.outcomes[0]!;
+      if (once.again.length === 0) break;
+    }
+  }
+  return outcomes;
+}
+
 function metadataText(metadata: MessageToStore['metadata']): string | undefined {
   for (const _ in metadata) return JSON.stringify(metadata);
   return undefined;
