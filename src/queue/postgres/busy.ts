@@ -1,5 +1,5 @@
 /** A batch waits for nobody; what somebody held in that moment is tried again, a few times. */
-const pausesMs = [2, 6, 18, 54];
+export const pausesMs = [2, 6, 18, 54];
 
 export async function retryBusy<Input, Answer extends { readonly outcome: { readonly kind: string } }>(
   inputs: readonly Input[],

@@ -79,6 +79,21 @@ describe.each(testDatabases())('tables on $name', ({ open }) => {
     });
   });
 
+  test('an id whose message has been lost refuses its own enqueue after a few tries, and no other', async () => {
+    const { queue, schema, store } = await openQueue(database);
+    await queue.enqueue('q', [{ id: 'lost', payload: 1 }]);
+    await database.query(`delete from ${schema}.messages`);
+    const messages = ['before', 'lost', 'after'].map((id) => ({ id, payload: 1 }));
+    const outcomes = await queue.enqueue('q', messages);
+    expect(outcomes).toMatchObject([
+      { kind: 'enqueued', id: 'before', created: true },
+      { kind: 'refused', id: 'lost', error: { code: 'message-busy', ids: { queue: 'q', message: 'lost' } } },
+      { kind: 'enqueued', id: 'after', created: true },
+    ]);
+    expect((await queue.dequeue('q', { count: 3 })).map(({ id }) => id)).toEqual(['before', 'after']);
+    await store.stop();
+  });
+
   test('the migrations make what docs/reference/queue-tables.md says', async () => {
     const { schema } = await openQueue(database);
     const file = new URL('../../../docs/reference/queue-tables.md', import.meta.url);

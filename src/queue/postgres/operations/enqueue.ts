@@ -1,9 +1,11 @@
 /** Enqueue: one call of the function `enqueue`, in the caller's transaction where there is one. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Queryable } from '../../../database/index.js';
 import { type HeadgateError, invalidInput } from '../../../errors.js';
 import { queueError } from '../../errors.js';
 import type { MessageState } from '../../message.js';
 import type { EnqueueOutcome, MessageToStore } from '../../store.js';
+import { pausesMs } from '../busy.js';
 import { sparse, stateOf } from '../rows.js';
 
 export interface EnqueueCall {
@@ -79,19 +81,31 @@ export function prepareEnqueue(schema: string) {
   };
 }
 
-/** An answer that is settled: an id that was known when it was looked for and free when it was looked at is tried again. */
+/**
+ * An answer that is settled: an id that was known when it was looked for and free when it was looked at is tried again, a
+ * few times; then its message is refused, and the others pass.
+ */
 export async function enqueueSettled(
   enqueue: ReturnType<typeof prepareEnqueue>,
   on: Queryable,
   call: EnqueueCall,
 ): Promise<Enqueued[]> {
   const { outcomes, again } = await enqueue(on, call);
-  for (const place of again) {
-    for (;;) {
-      const once = await enqueue(on, { ...call, messages: [call.messages[place]!] });
-      outcomes[place] = once.outcomes[0]!;
-      if (once.again.length === 0) break;
-    }
+  let open = again;
+  for (const pauseMs of pausesMs) {
+    if (open.length === 0) return outcomes;
+    await delay(pauseMs);
+    const messages = open.map((place) => call.messages[place]!);
+    const next = await enqueue(on, { ...call, messages });
+    for (const [index, place] of open.entries()) outcomes[place] = next.outcomes[index]!;
+    open = next.again.map((index) => open[index]!);
+  }
+  for (const place of open) {
+    const { id } = call.messages[place]!;
+    const error = queueError('message-busy', `the id "${id}" is neither known nor free; ask again`, {
+      ids: { queue: call.queue, message: id },
+    });
+    outcomes[place] = { kind: 'refused', id, error };
   }
   return outcomes;
 }
