@@ -1,7 +1,8 @@
 /** The waiting room alone: however waiters come and go, one poll runs at a time, and subscriptions stay few. */
-import { describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../clock.js';
 import { silentLog } from '../log.js';
+import { StoreQueue } from './facade.js';
 import { createMemoryQueueStore } from './memory/index.js';
 import type { LeasedMessage } from './message.js';
 import type { QueueStore } from './store.js';
@@ -15,7 +16,30 @@ const turns = async (count: number): Promise<void> => {
   for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setTimeout(resolve, 1));
 };
 
+afterEach(() => {
+  vi.useRealTimers();
+});
+
 describe('the waiting room', () => {
+  test('polls every pollMs, also after a poll that failed', async () => {
+    vi.useFakeTimers();
+    let polls = 0;
+    const ready = async (): Promise<string[]> => {
+      polls += 1;
+      throw new Error('away');
+    };
+    const room = open({ ready }, 900);
+    const waiter = room.join('q', '');
+    await vi.advanceTimersByTimeAsync(899);
+    expect(polls).toBe(0);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(polls).toBe(1);
+    await vi.advanceTimersByTimeAsync(1_800);
+    expect(polls).toBe(3);
+    room.leave('q', waiter);
+    await room.stop();
+  });
+
   test('polls once at a time, whoever comes and goes while a poll is on its way', async () => {
     let running = 0;
     let most = 0;
@@ -97,4 +121,16 @@ describe('the waiting room', () => {
     expect(await found).toEqual([{ id: 'm' }]);
     await room.stop();
   });
+});
+
+test('a queue that is resumed wakes who waits for it', async () => {
+  const store = Object.assign(createMemoryQueueStore(), { ready: async () => [] });
+  const queue = new StoreQueue({ store });
+  await queue.enqueue('q', [{ id: 'm', payload: 1 }]);
+  await queue.pause('q');
+  const waiting = queue.dequeue('q', { waitMs: 60_000 });
+  await turns(3);
+  await queue.resume('q');
+  expect(await waiting).toMatchObject([{ id: 'm' }]);
+  await queue.stop();
 });

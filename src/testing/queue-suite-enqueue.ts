@@ -208,7 +208,12 @@ export function enqueueTests(harness: () => QueueHarness): void {
   test('a queue that is paused for enqueue refuses messages, a paused dequeue gives none', async () => {
     const { queue, enqueue, takeIds } = bind(harness());
     await enqueue(['a']);
+    await enqueue(['held'], { priority: 0 });
+    const held = await queue.dequeue('q', { requestId: 'r' });
     await queue.pause('q', { enqueue: true, dequeue: true });
+    // What was handed out before is no new message: whoever lost the answer has it again.
+    expect(await queue.dequeue('q', { requestId: 'r' })).toEqual(held);
+    await queue.complete('q', held);
     expect(await queue.enqueue('q', [{ id: 'b', payload: 1 }])).toMatchObject([
       { kind: 'refused', error: { code: 'enqueue-blocked' } },
     ]);

@@ -110,8 +110,10 @@ export function orderTests(harness: () => QueueHarness): void {
     await enqueue(idsOf(10));
     expect(await takeIds({ count: 2 })).toHaveLength(2);
     clock.advance(600);
-    expect(await takeIds({ count: 5 })).toHaveLength(1);
+    expect(await takeIds({ count: 5, requestId: 'r' })).toHaveLength(1);
     expect(await takeIds({ count: 5 })).toHaveLength(0);
+    // A repeat is handed out no more than once.
+    expect(await takeIds({ count: 5, requestId: 'r' })).toHaveLength(1);
     clock.advance(400);
     expect(await takeIds({ count: 5 })).toHaveLength(2);
     await queue.configure('q', { rateLimit: undefined });

@@ -435,6 +435,91 @@ describe('a queue over HTTP', () => {
     expect((await server.call('GET', '/v1/queues/placed/messages/o')).status).toBe(404);
   });
 
+  it('lets the holder of a lease extend it, give it back and fail it, and nobody else', async () => {
+    const queue = '/v1/queues/leased';
+    await server.call('POST', `${queue}/messages`, { messages: [{ id: 'm', payload: 1, attemptsMax: 2 }] });
+    const take = async () =>
+      (await server.call('POST', `${queue}/dequeue`, { leaseMs: 60_000 })).body.messages;
+    const settle = (operation: string, leaseToken: string, more = {}) =>
+      server.call('POST', `${queue}/messages/m/${operation}`, { leaseToken, ...more });
+    const [first] = await take();
+    const extended = await settle('extend', first.leaseToken, { leaseMs: 600_000 });
+    expect(extended.body).toMatchObject({ id: 'm', state: 'running', version: 3 });
+    expect(extended.body.leaseUntil - first.leaseUntil).toBeGreaterThan(500_000);
+    expect((await settle('release', first.leaseToken, { delayMs: 60_000 })).body.state).toBe('invisible');
+    expect((await server.call('GET', `${queue}/messages/m`)).body).toMatchObject({ attempts: 0 });
+    const soon = await server.call('PATCH', `${queue}/messages/m`, { visibleAt: 0, priority: 7 });
+    expect(soon.body).toMatchObject({ id: 'm', state: 'pending', version: 5 });
+    const [second] = await take();
+    expect(second).toMatchObject({ priority: 7, attempts: 1 });
+    expect((await settle('release', second.leaseToken, { refund: false })).body.state).toBe('pending');
+    const [third] = await take();
+    for (const operation of ['extend', 'complete', 'release', 'fail']) {
+      const answer = await settle(operation, second.leaseToken, operation === 'fail' ? { error: 'x' } : {});
+      expect([operation, answer.status, answer.body.code]).toEqual([operation, 409, 'lease-lost']);
+    }
+    const failed = await settle('fail', third.leaseToken, { error: 'no route', retryDelayMs: 0 });
+    expect(failed.body).toMatchObject({ state: 'errored' });
+    expect((await server.call('GET', `${queue}/messages/m`)).body).toMatchObject({
+      error: 'no route',
+      attempts: 2,
+    });
+  });
+
+  it('lets an operator look, change, cancel, requeue and purge', async () => {
+    const queue = '/v1/queues/operated';
+    const message = (id: string, more = {}) => ({ id, payload: 1, metadata: { k: id }, ...more });
+    await server.call('POST', `${queue}/messages`, {
+      messages: [message('a'), message('b'), message('c', { delayMs: 60_000, attemptsMax: 1 })],
+    });
+    const one = (method: string, id: string, more = '', body?: object) =>
+      server.call(method, `${queue}/messages/${id}${more}`, body);
+    expect((await one('PATCH', 'a', '', { payload: { changed: true } })).body).toMatchObject({ version: 2 });
+    expect((await one('GET', 'a')).body).toMatchObject({ payload: { changed: true } });
+    expect((await one('PATCH', 'none', '', { priority: 1 })).body.code).toBe('message-unknown');
+    expect((await one('PATCH', 'a', '', { priority: 0.5 })).body).toMatchObject({ field: 'priority' });
+    expect((await one('POST', 'b', '/cancel')).body).toMatchObject({ state: 'canceled' });
+    const late = await one('PATCH', 'b', '', { priority: 1 });
+    expect([late.status, late.body.code]).toEqual([409, 'message-not-waiting']);
+    expect((await one('POST', 'none', '/cancel')).status).toBe(404);
+    expect((await server.call('GET', `${queue}/depth?where.k=c`)).body).toMatchObject({
+      invisible: 1,
+      pending: 0,
+      exact: true,
+    });
+    await one('PATCH', 'c', '', { visibleAt: 0, priority: -1 });
+    const [{ leaseToken }] = (await server.call('POST', `${queue}/dequeue`, { where: { k: 'c' } })).body
+      .messages;
+    await one('POST', 'c', '/fail', { leaseToken, error: 'x' });
+    expect((await one('POST', 'c', '/requeue')).body).toMatchObject({ id: 'c', state: 'pending' });
+    expect((await one('POST', 'none', '/requeue')).status).toBe(404);
+    const { events } = (await one('GET', 'c', '/history')).body;
+    expect(events.map((event: { version: number; to: string }) => `${event.version} ${event.to}`)).toEqual([
+      '1 invisible',
+      '2 pending',
+      '3 running',
+      '4 errored',
+      '5 pending',
+    ]);
+    const listed = (await server.call('GET', `${queue}/messages?state=pending&limit=1`)).body;
+    expect(listed.messages.map(({ id }: { id: string }) => id)).toEqual(['c']);
+    const rest = await server.call('GET', `${queue}/messages?state=pending&after=${path(listed.next)}`);
+    expect(rest.body.messages.map(({ id }: { id: string }) => id)).toEqual(['a']);
+    expect((await server.call('PUT', queue, { rateLimit: { count: 1, perMs: 60_000 } })).body).toMatchObject({
+      rateLimit: { count: 1, perMs: 60_000 },
+    });
+    expect((await server.call('GET', queue)).body).toMatchObject({
+      queue: 'operated',
+      depth: { pending: 2 },
+      configuration: { rateLimit: { count: 1 } },
+    });
+    expect((await server.call('DELETE', `${queue}/messages?state=pending`)).body).toEqual({ purged: 2 });
+    expect((await server.call('DELETE', `${queue}/messages?state=running`)).status).toBe(422);
+    expect((await server.call('GET', '/v1/queues')).body.queues).toContainEqual(
+      expect.objectContaining({ queue: 'operated', pending: 0 }),
+    );
+  });
+
   it('sets what recurs by its name, shows it as it was set, and ends it', async () => {
     const set = (body: object) => server.call('PUT', '/v1/recurring/a%2Fb', body);
     const message = { payload: { n: 1 }, metadata: { k: 'v' }, uniqueWhileLive: true };
