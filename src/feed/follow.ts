@@ -8,7 +8,7 @@ import type { FollowManyOutcome, FollowOutcome, FollowPair } from './account.js'
 import type { FeedContext } from './context.js';
 import { feedError } from './errors.js';
 import type { Feed } from './feed.js';
-import { knownAccounts } from './manage-accounts.js';
+import { knownAccounts, refuseGone } from './manage-accounts.js';
 import type { KnownAccount } from './store.js';
 import { accountId } from './validate.js';
 import { backfillMessage, forgetMessage, rebuildMessage } from './work.js';
@@ -133,10 +133,15 @@ async function followLocked(
   const pair = { follower: follower.number, followee: followee.number };
   const now = context.now();
   const state = (await store.lockReaders(transaction, [pair.follower])).get(pair.follower);
-  if (followee.approvesFollowers && !approved) return store.insertRequest(transaction, { ...pair, now });
+  const gone = (): Promise<never> => refuseGone(context, transaction, { follower, followee });
+  if (followee.approvesFollowers && !approved) {
+    const { kind, created } = await store.insertRequest(transaction, { ...pair, now });
+    return kind === 'gone' ? gone() : { kind, created };
+  }
 
   const pending = state === 'live' || state === 'building';
   const { kind, created, generation } = await store.insertFollow(transaction, { ...pair, pending, now });
+  if (kind === 'gone') return gone();
   if (kind === 'blocked') return { kind };
   if (!created || !pending || generation === undefined) return { kind: 'following', created };
 

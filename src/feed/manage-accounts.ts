@@ -1,4 +1,5 @@
 /** Accounts: made, read, erased. */
+import type { Queryable } from '../database/index.js';
 import { invalidInput } from '../errors.js';
 import type { FeedContext } from './context.js';
 import { feedError } from './errors.js';
@@ -13,6 +14,24 @@ export function accountUnknown(field: string, id: string) {
     value: id,
     ids: { account: id },
   });
+}
+
+/**
+ * For a write that found an account of `known` gone, since it was erased after it had been looked up: throws what the next
+ * call would be told.
+ */
+export async function refuseGone(
+  { store }: FeedContext,
+  on: Queryable,
+  known: Readonly<Record<string, KnownAccount>>,
+): Promise<never> {
+  const found = await store.resolve(
+    on,
+    Object.values(known).map(({ id }) => id),
+  );
+  const gone = Object.entries(known).filter(([, { id, number }]) => found.get(id)?.number !== number);
+  const [field, { id }] = gone[0] ?? (Object.entries(known)[0] as [string, KnownAccount]);
+  throw accountUnknown(field, id);
 }
 
 /** The accounts of `fields` by field name; throws `account-unknown` for the first that is missing. */

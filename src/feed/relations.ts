@@ -4,7 +4,7 @@ import type { FeedContext } from './context.js';
 import { decodeCursor, encodeCursor } from './cursor.js';
 import { feedError } from './errors.js';
 import type { BlockPair, Feed, MutePair } from './feed.js';
-import { knownAccounts } from './manage-accounts.js';
+import { knownAccounts, refuseGone } from './manage-accounts.js';
 import type { AccountListKind } from './store.js';
 import { accountId, pageLimit } from './validate.js';
 import { forgetMessage } from './work.js';
@@ -38,11 +38,12 @@ export function relationMethods(
   return {
     async block(pair) {
       refuseSelf('blocked', pair.blocker, pair.blocked);
-      const numbers = await blockNumbers(pair);
-      const { blocker, blocked } = numbers;
+      const known = await knownAccounts(context, parseBlock(pair));
+      const [blocker, blocked] = [known.blocker.number, known.blocked.number];
       const created = await database.transaction(async (transaction) => {
         await store.lockReaders(transaction, [blocker, blocked]);
-        const created = await store.insertBlock(transaction, { ...numbers, now: context.now() });
+        const created = await store.insertBlock(transaction, { blocker, blocked, now: context.now() });
+        if (created === undefined) return refuseGone(context, transaction, known);
         if (created)
           await context.enqueue(
             [forgetMessage(blocker, blocked), forgetMessage(blocked, blocker)],
@@ -63,8 +64,10 @@ export function relationMethods(
 
     async mute(pair) {
       refuseSelf('muted', pair.muter, pair.muted);
-      const created = await store.insertMute(database, { ...(await muteNumbers(pair)), now: context.now() });
-      return { kind: 'muted', created };
+      const known = await knownAccounts(context, parseMute(pair));
+      const [muter, muted] = [known.muter.number, known.muted.number];
+      const created = await store.insertMute(database, { muter, muted, now: context.now() });
+      return created === undefined ? refuseGone(context, database, known) : { kind: 'muted', created };
     },
 
     async unmute(pair) {

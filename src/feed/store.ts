@@ -2,7 +2,9 @@
  * The port of the feed: what a store of accounts, graph, posts and timelines does. Inputs have been checked; the caller
  * opens transactions and hands them in, so that the queue's messages commit with the rows. Invariants: whoever changes
  * what a reader follows, or the reader's timeline as a whole, has locked the reader before (`lockReaders`) and acts in a
- * later statement; entries at or below a timeline's floor are never read; a batch written twice changes nothing.
+ * later statement; whoever writes a row that names accounts holds these against the last steps of an erasure until the
+ * commit, and writes nothing for one that is gone; entries at or below a timeline's floor are never read; a batch written
+ * twice changes nothing.
  *
  * `now` is filled by tests only (see clock.ts); otherwise the store's own clock decides.
  */
@@ -39,7 +41,10 @@ export interface AccountStore {
   resolve(on: Queryable, ids: readonly string[]): Promise<Map<string, KnownAccount>>;
   /** Hides the account from every read; answers its number, or undefined when there is none. */
   markErased(on: Queryable, input: { id: string; now: Now }): Promise<AccountNumber | undefined>;
-  /** One step of removing an erased account's rows; false when nothing is left and the account itself is gone. */
+  /**
+   * One step of removing an erased account's rows; false when nothing is left and the account itself is gone. Waits for
+   * those who hold the account, so that nothing comes after it.
+   */
   eraseStep(on: Queryable, input: { account: AccountNumber; rowsMax: number; now: Now }): Promise<boolean>;
 }
 
@@ -53,7 +58,8 @@ export interface AccountListEntry {
 }
 
 export interface FollowWritten {
-  readonly kind: 'following' | 'requested' | 'blocked';
+  /** `gone`: an account of the two is erased; nothing was written. */
+  readonly kind: 'following' | 'requested' | 'blocked' | 'gone';
   readonly created: boolean;
   /** Tells this follow from an earlier or later one of the pair; set when it was created. */
   readonly generation?: string | undefined;
@@ -87,17 +93,18 @@ export interface GraphStore {
   ): Promise<{ kind: 'following' | 'requested'; since: number } | undefined>;
   /** Whether the account follows more than `max`. */
   followsMoreThan(on: Queryable, input: { account: AccountNumber; max: number }): Promise<boolean>;
-  /** Ends follows and requests both ways; answers whether the block is new. */
+  /** Ends follows and requests both ways; answers whether the block is new, undefined when an account of the two is erased. */
   insertBlock(
     on: Queryable,
     input: { blocker: AccountNumber; blocked: AccountNumber; now: Now },
-  ): Promise<boolean>;
+  ): Promise<boolean | undefined>;
   deleteBlock(on: Queryable, input: { blocker: AccountNumber; blocked: AccountNumber }): Promise<boolean>;
   isBlocking(on: Queryable, input: { blocker: AccountNumber; blocked: AccountNumber }): Promise<boolean>;
+  /** Answers whether the mute is new, undefined when an account of the two is erased. */
   insertMute(
     on: Queryable,
     input: { muter: AccountNumber; muted: AccountNumber; now: Now },
-  ): Promise<boolean>;
+  ): Promise<boolean | undefined>;
   deleteMute(on: Queryable, input: { muter: AccountNumber; muted: AccountNumber }): Promise<boolean>;
   isMuting(on: Queryable, input: { muter: AccountNumber; muted: AccountNumber }): Promise<boolean>;
   listAccounts(
@@ -152,7 +159,7 @@ export interface AuthorState {
 export type StoredPost = Post & { readonly deleted: boolean };
 
 export interface PostStore {
-  /** The author's mode, held against a switch until the transaction ends; undefined for an unknown account. */
+  /** The author's mode, held against a switch and an erasure until the transaction ends; undefined for an unknown account. */
   holdAuthor(on: Queryable, id: string): Promise<AuthorState | undefined>;
   /** Makes an author pull whatever the number of followers (`fanOut: 'pull'`). */
   forcePull(on: Queryable, account: AccountNumber): Promise<void>;

@@ -108,12 +108,18 @@ function eraseStep(schema: string): AccountStore['eraseStep'] {
     bounded('merged_followees', 'reader = $1'),
     bounded('follower_deltas', 'account = $1'),
   ];
+  // In the order of all who write: the reader, then the account. Who held it has written before the statements below look.
+  const holds = [
+    `select 1 from ${schema}.readers where account = $1 for update`,
+    `select 1 from ${schema}.accounts where number = $1 for update`,
+  ];
   const rest = [
     `delete from ${schema}.authors where account = $1`,
     `delete from ${schema}.readers where account = $1`,
     `delete from ${schema}.accounts where number = $1`,
   ];
   return async (on, { account, rowsMax }) => {
+    for (const text of holds) await on.query(text, [account]);
     // The count of each followee changes with its row.
     const ended = await on.query(follows, [account, rowsMax]);
     if (ended.rowCount > 0) return true;

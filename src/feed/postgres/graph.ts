@@ -28,18 +28,25 @@ export function graphOperations(schema: string): GraphStore {
   };
 }
 
+type CreatedRow = { readonly gone: boolean; readonly created: boolean };
+
 function relations(schema: string): Relations {
   const blockedEitherWay = `
     select 1 from ${schema}.blocks where blocker = $1 and blocked = $2
     union all select 1 from ${schema}.blocks where blocker = $2 and blocked = $1`;
+  // Both accounts, held so that an erasure which began in the meantime takes what is written here, too. What an index finds
+  // unique is not changed by the beginning of an erasure, so that neither waits for the other.
+  const alive = `
+    select number from ${schema}.accounts where number in ($1, $2) and erased_at is null order by number for key share`;
   const lockReaders = `
     select account, state from ${schema}.readers where account = any($1::bigint[]) order by account for update`;
   // A kept history becomes a follow again, of a new generation.
   const insertFollow = `
-    with barred as (${blockedEitherWay}),
+    with alive as materialized (${alive}),
+    barred as (${blockedEitherWay}),
     written as (
       insert into ${schema}.follows as f (follower, followee, created_at, pending)
-      select $1, $2, ${nowSql('$4')}, $3 where not exists (select 1 from barred)
+      select $1, $2, ${nowSql('$4')}, $3 where (select count(*) from alive) = 2 and not exists (select 1 from barred)
       on conflict (follower, followee) do update
         set generation = excluded.generation, created_at = excluded.created_at, pending = excluded.pending, kept_until = null
         where f.kept_until is not null
@@ -50,16 +57,20 @@ function relations(schema: string): Relations {
     answered as (
       delete from ${schema}.follow_requests q using written where q.follower = $1 and q.followee = written.followee),
     counted as (insert into ${schema}.follower_deltas (account, delta) select followee, 1 from written)
-    select exists (select 1 from barred) as barred, (select generation from written) as generation`;
+    select (select count(*) from alive) < 2 as gone, exists (select 1 from barred) as barred,
+      (select generation from written) as generation`;
   const insertRequest = `
-    with barred as (${blockedEitherWay}),
+    with alive as materialized (${alive}),
+    barred as (${blockedEitherWay}),
     following as (select 1 from ${schema}.follows where follower = $1 and followee = $2 and kept_until is null),
     written as (
       insert into ${schema}.follow_requests (follower, followee, created_at)
-      select $1, $2, ${nowSql('$3')} where not exists (select 1 from barred) and not exists (select 1 from following)
+      select $1, $2, ${nowSql('$3')}
+      where (select count(*) from alive) = 2 and not exists (select 1 from barred) and not exists (select 1 from following)
       on conflict (followee, follower) do nothing
       returning 1)
-    select exists (select 1 from barred) as barred, exists (select 1 from following) as following,
+    select (select count(*) from alive) < 2 as gone, exists (select 1 from barred) as barred,
+      exists (select 1 from following) as following,
       exists (select 1 from written) as created`;
   const deleteRequest = `delete from ${schema}.follow_requests where follower = $1 and followee = $2`;
   const deleteFollow = `
@@ -88,8 +99,10 @@ function relations(schema: string): Relations {
     limit 1`;
   const followsMoreThan = `select 1 from ${schema}.follows where follower = $1 and kept_until is null offset $2 limit 1`;
   const insertBlock = `
-    with written as (
-      insert into ${schema}.blocks (blocker, blocked, created_at) values ($1, $2, ${nowSql('$3')})
+    with alive as materialized (${alive}),
+    written as (
+      insert into ${schema}.blocks (blocker, blocked, created_at)
+      select $1, $2, ${nowSql('$3')} where (select count(*) from alive) = 2
       on conflict do nothing returning 1),
     gone as (
       delete from ${schema}.follows where (follower = $1 and followee = $2) or (follower = $2 and followee = $1)
@@ -98,11 +111,16 @@ function relations(schema: string): Relations {
       delete from ${schema}.follow_requests where (follower = $1 and followee = $2) or (follower = $2 and followee = $1)),
     counted as (
       insert into ${schema}.follower_deltas (account, delta) select followee, -1 from gone where kept_until is null)
-    select 1 from written`;
+    select (select count(*) from alive) < 2 as gone, exists (select 1 from written) as created`;
   const deleteBlock = `delete from ${schema}.blocks where blocker = $1 and blocked = $2`;
   const isBlocking = `select 1 from ${schema}.blocks where blocker = $1 and blocked = $2`;
   const insertMute = `
-    insert into ${schema}.mutes (muter, muted, created_at) values ($1, $2, ${nowSql('$3')}) on conflict do nothing`;
+    with alive as materialized (${alive}),
+    written as (
+      insert into ${schema}.mutes (muter, muted, created_at)
+      select $1, $2, ${nowSql('$3')} where (select count(*) from alive) = 2
+      on conflict do nothing returning 1)
+    select (select count(*) from alive) < 2 as gone, exists (select 1 from written) as created`;
   const deleteMute = `delete from ${schema}.mutes where muter = $1 and muted = $2`;
   const isMuting = `select 1 from ${schema}.mutes where muter = $1 and muted = $2`;
 
@@ -113,12 +131,9 @@ function relations(schema: string): Relations {
     },
 
     async insertFollow(on, { follower, followee, pending, now }) {
-      const { rows } = await on.query<{ barred: boolean; generation: string | null }>(insertFollow, [
-        follower,
-        followee,
-        pending,
-        now ?? null,
-      ]);
+      type FollowRow = { gone: boolean; barred: boolean; generation: string | null };
+      const { rows } = await on.query<FollowRow>(insertFollow, [follower, followee, pending, now ?? null]);
+      if (rows[0]?.gone) return { kind: 'gone', created: false };
       const generation = rows[0]?.generation ?? undefined;
       return {
         kind: rows[0]?.barred ? 'blocked' : 'following',
@@ -128,11 +143,10 @@ function relations(schema: string): Relations {
     },
 
     async insertRequest(on, { follower, followee, now }) {
-      const { rows } = await on.query<{ barred: boolean; following: boolean; created: boolean }>(
-        insertRequest,
-        [follower, followee, now ?? null],
-      );
+      type RequestRow = { gone: boolean; barred: boolean; following: boolean; created: boolean };
+      const { rows } = await on.query<RequestRow>(insertRequest, [follower, followee, now ?? null]);
       const row = rows[0];
+      if (row?.gone) return { kind: 'gone', created: false };
       if (row?.barred) return { kind: 'blocked', created: false };
       return { kind: row?.following ? 'following' : 'requested', created: row?.created ?? false };
     },
@@ -165,7 +179,8 @@ function relations(schema: string): Relations {
     },
 
     async insertBlock(on, { blocker, blocked, now }) {
-      return (await on.query(insertBlock, [blocker, blocked, now ?? null])).rowCount > 0;
+      const { rows } = await on.query<CreatedRow>(insertBlock, [blocker, blocked, now ?? null]);
+      return rows[0]?.gone ? undefined : rows[0]?.created;
     },
 
     async deleteBlock(on, { blocker, blocked }) {
@@ -177,7 +192,8 @@ function relations(schema: string): Relations {
     },
 
     async insertMute(on, { muter, muted, now }) {
-      return (await on.query(insertMute, [muter, muted, now ?? null])).rowCount > 0;
+      const { rows } = await on.query<CreatedRow>(insertMute, [muter, muted, now ?? null]);
+      return rows[0]?.gone ? undefined : rows[0]?.created;
     },
 
     async deleteMute(on, { muter, muted }) {

@@ -15,16 +15,16 @@ export function importFollows(schema: string): Pick<GraphStore, 'accountNumbers'
     select id, number, true as made from made
     union all
     select a.id, a.number, false from ${schema}.accounts a where a.id = any($1::text[]) and a.erased_at is null`;
-  // A number may have been learned before the account was erased. A kept history becomes a follow again.
+  // A number may have been learned before the account was erased. Those that live are held as by a single follow.
+  const alive = `
+    select number from ${schema}.accounts where number = any($1::bigint[]) and erased_at is null order by number for key share`;
+  // A kept history becomes a follow again.
   const insert = `
-    with erased as materialized (select number from ${schema}.accounts where erased_at is not null),
-    written as (
+    with written as (
       insert into ${schema}.follows as f (follower, followee, created_at)
       select p.follower, p.followee, ${nowSql('$3')} from unnest($1::bigint[], $2::bigint[]) as p (follower, followee)
       where not exists (select 1 from ${schema}.blocks b where b.blocker = p.follower and b.blocked = p.followee)
         and not exists (select 1 from ${schema}.blocks b where b.blocker = p.followee and b.blocked = p.follower)
-        and not exists (select 1 from erased e where e.number = p.follower)
-        and not exists (select 1 from erased e where e.number = p.followee)
       on conflict (follower, followee) do update
         set generation = excluded.generation, created_at = excluded.created_at, pending = false, kept_until = null
         where f.kept_until is not null
@@ -61,8 +61,16 @@ export function importFollows(schema: string): Pick<GraphStore, 'accountNumbers'
       };
     },
 
-    async importFollows(on, { followers, followees, now }) {
-      const locked = await on.query<{ account: string; state: ReaderState }>(lock, [[...new Set(followers)]]);
+    async importFollows(on, { now, ...given }) {
+      const locked = await on.query<{ account: string; state: ReaderState }>(lock, [
+        [...new Set(given.followers)],
+      ]);
+      const named = [...new Set([...given.followers, ...given.followees])];
+      const held = await on.query<{ number: string }>(alive, [named]);
+      const living = new Set(held.rows.map(({ number }) => number));
+      const isWhole = (_: string, index: number): boolean =>
+        living.has(given.followers[index] ?? '') && living.has(given.followees[index] ?? '');
+      const [followers, followees] = [given.followers.filter(isWhole), given.followees.filter(isWhole)];
       const live = locked.rows.filter(({ state }) => state === 'live' || state === 'building');
       const values = [followers, followees, now ?? null, live.map(({ account }) => account)];
       const { rows } = await on.query<{ created: string; changed: string[] }>(insert, values);

@@ -13,10 +13,12 @@ function publishOperations(
 ): Pick<PostStore, 'holdAuthor' | 'forcePull' | 'repostable' | 'insertPost' | 'existingPost'> {
   const hold = `
     select w.account, w.mode, w.followers from ${schema}.accounts a join ${schema}.authors w on w.account = a.number
-    where a.id = $1 and a.erased_at is null for share of w`;
+    where a.id = $1 and a.erased_at is null for key share of a for share of w`;
   const beginAuthor = `
     insert into ${schema}.authors (account)
-    select number from ${schema}.accounts where id = $1 and erased_at is null on conflict do nothing`;
+    select number from (
+      select number from ${schema}.accounts where id = $1 and erased_at is null for key share) held
+    on conflict do nothing`;
   const forcePull = `
     update ${schema}.authors set mode = 'pull', pushed_since = ${largestBigint} where account = $1 and mode <> 'pull'`;
   const original = `
