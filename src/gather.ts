@@ -10,6 +10,8 @@ import { AsyncResource } from 'node:async_hooks';
 export interface Gathering<Input, Answer> {
   /** One statement for all of them; an answer each. */
   readonly send: (inputs: readonly Input[]) => Promise<readonly Answer[]>;
+  /** The way of an input that goes alone, where it has one that is shorter. */
+  readonly sendOne?: (input: Input) => Promise<Answer> | undefined;
   /** What an input counts towards `sizeMax`, such as its messages. */
   readonly sizeOf: (input: Input) => number;
   /** Whether an input may stand in one statement with those before it. */
@@ -55,9 +57,9 @@ export class Gather<Input, Answer> extends AsyncResource {
     this.#gathering = gathering;
   }
 
-  async run(queue: string, input: Input): Promise<Answer> {
-    this.#gathering.check?.();
+  run(queue: string, input: Input): Promise<Answer> {
     return new Promise((resolve, reject) => {
+      this.#gathering.check?.();
       let line = this.#lines.get(queue);
       if (line === undefined) this.#lines.set(queue, (line = { waiting: [], open: 0, isScheduled: false }));
       line.waiting.push({ input, atMs: performance.now(), resolve, reject });
@@ -77,11 +79,15 @@ export class Gather<Input, Answer> extends AsyncResource {
   }
 
   #next(queue: string, line: Line<Input, Answer>): void {
-    while (line.open < callsMax && line.waiting.length > 0) void this.#send(queue, line, this.#take(line));
+    while (line.open < callsMax && line.waiting.length > 0) {
+      const calls = this.#take(line);
+      if (calls.length > 1 || !this.#sendOne(queue, line, calls[0]!)) void this.#send(queue, line, calls);
+    }
     if (line.open === 0 && this.#lines.get(queue) === line) this.#lines.delete(queue);
   }
 
   #take({ waiting }: Line<Input, Answer>): Call<Input, Answer>[] {
+    if (waiting.length === 1) return waiting.splice(0);
     const { sizeOf, fits } = this.#gathering;
     const inputs: Input[] = [];
     let size = 0;
@@ -91,6 +97,25 @@ export class Gather<Input, Answer> extends AsyncResource {
       inputs.push(input);
     }
     return waiting.splice(0, inputs.length);
+  }
+
+  /** Answers whether the call has a way of its own; without a promise in between, of which a call that does little would feel each. */
+  #sendOne(queue: string, line: Line<Input, Answer>, call: Call<Input, Answer>): boolean {
+    const sentAtMs = performance.now();
+    const answer = this.#gathering.sendOne?.(call.input);
+    if (answer === undefined) return false;
+    line.open += 1;
+    const answered = (value: Answer): void => {
+      call.resolve(value);
+      this.#hasEnded(queue, line);
+    };
+    const failed = (error: unknown): void => {
+      if (this.#gathering.isRefused?.(error) === true) call.reject(error);
+      else this.#rejectLost(line, [call], sentAtMs, error);
+      this.#hasEnded(queue, line);
+    };
+    answer.then(answered, failed);
+    return true;
   }
 
   async #send(
@@ -104,17 +129,29 @@ export class Gather<Input, Answer> extends AsyncResource {
       const answers = await this.#gathering.send(calls.map(({ input }) => input));
       for (const [index, { resolve }] of calls.entries()) resolve(answers[index]!);
     } catch (error) {
-      if (this.#gathering.isRefused?.(error) !== true) {
-        // Nobody knows what has been done; who came before this statement went out would have been lost with it.
-        const early = line.waiting.findIndex(({ atMs }) => atMs > sentAtMs);
-        const lost = line.waiting.splice(0, early === -1 ? line.waiting.length : early);
-        for (const { reject } of [...calls, ...lost]) reject(error);
-      } else if (calls.length > 1) await Promise.all(calls.map((call) => this.#sendAlone(call)));
+      if (this.#gathering.isRefused?.(error) !== true) this.#rejectLost(line, calls, sentAtMs, error);
+      else if (calls.length > 1) await Promise.all(calls.map((call) => this.#sendAlone(call)));
       else calls[0]!.reject(error);
     } finally {
-      line.open -= 1;
-      this.#next(queue, line);
+      this.#hasEnded(queue, line);
     }
+  }
+
+  #hasEnded(queue: string, line: Line<Input, Answer>): void {
+    line.open -= 1;
+    this.#next(queue, line);
+  }
+
+  /** Nobody knows what has been done; who came before this statement went out would have been lost with it. */
+  #rejectLost(
+    line: Line<Input, Answer>,
+    calls: readonly Call<Input, Answer>[],
+    sentAtMs: number,
+    error: unknown,
+  ): void {
+    const early = line.waiting.findIndex(({ atMs }) => atMs > sentAtMs);
+    const lost = line.waiting.splice(0, early === -1 ? line.waiting.length : early);
+    for (const { reject } of [...calls, ...lost]) reject(error);
   }
 
   async #sendAlone({ input, resolve, reject }: Call<Input, Answer>): Promise<void> {

@@ -8,8 +8,7 @@ export function idOf(input: { readonly id?: unknown } | null | undefined): strin
   return typeof id === 'string' || typeof id === 'number' ? String(id) : '';
 }
 
-/** Parses all, sends the good ones on in steps of `stepMax`, and answers in the order of the request. */
-export async function eachByItself<Input, Parsed, Outcome>(request: {
+interface Batch<Input, Parsed, Outcome> {
   /** Names the list where it is none. */
   readonly field: string;
   readonly inputs: readonly Input[];
@@ -19,9 +18,35 @@ export async function eachByItself<Input, Parsed, Outcome>(request: {
   readonly stepMax: number;
   /** Members with the same key ask for the same: the first is sent, the others get its answer. Default: none do. */
   readonly keyOf?: (parsed: Parsed) => string;
-}): Promise<Outcome[]> {
-  const inputs = parseList(request.field, request.inputs);
-  const keyOf = inputs.length > 1 ? request.keyOf : undefined;
+}
+
+/** Parses all, sends the good ones on in steps of `stepMax`, and answers in the order of the request. */
+export function eachByItself<Input, Parsed, Outcome>(
+  batch: Batch<Input, Parsed, Outcome>,
+): Promise<Outcome[]> {
+  const { length } = parseList(batch.field, batch.inputs);
+  return length === 1 ? oneByItself(batch, batch.inputs[0]!) : manyByThemselves(batch);
+}
+
+/** Whoever asks for one after the other feels each list and promise that puts several in order. */
+function oneByItself<Input, Parsed, Outcome>(
+  { parse, refuse, send }: Batch<Input, Parsed, Outcome>,
+  input: Input,
+): Promise<Outcome[]> {
+  let parsed: Parsed;
+  try {
+    parsed = parse(input);
+  } catch (error) {
+    if (!(error instanceof HeadgateError)) throw error;
+    return Promise.resolve([refuse(input, error)]);
+  }
+  return send([parsed]);
+}
+
+async function manyByThemselves<Input, Parsed, Outcome>(
+  request: Batch<Input, Parsed, Outcome>,
+): Promise<Outcome[]> {
+  const { inputs, keyOf } = request;
   const outcomes: Outcome[] = [];
   const good: Parsed[] = [];
   const places: number[] = [];

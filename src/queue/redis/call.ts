@@ -36,10 +36,19 @@ export interface Answer {
 
 export type Arguments = readonly (string | number | Buffer)[];
 
-export const keysOf = ({ keys }: Context, { queue, shard }: Place): string[] => {
-  const base = keys.base(queue, shard);
-  return [`${base}:q`, base];
-};
+export const keysOf = ({ keys }: Context, { queue, shard }: Place): readonly string[] =>
+  keys.declared(queue, shard);
+
+/** What a reply says, and its events and damaged messages told. */
+export function answerOf(context: Context, place: Place, reply: unknown): Answer {
+  // An answer that stands alone, see `reply` in lua/flush.lua.
+  if (reply === null) return { again: 0, answer: [] };
+  if (!Array.isArray(reply) || typeof reply[0] !== 'number') return { again: 0, answer: reply };
+  const [again, answer, events, damaged] = reply as [number, unknown, Buffer[]?, Buffer[]?];
+  if (events && events.length > 0) context.publish?.(decodeEvents(place.queue, events));
+  for (const id of damaged ?? []) context.damaged(place.queue, id.toString());
+  return { again: Number(again), answer };
+}
 
 export async function run(
   context: Context,
@@ -52,13 +61,7 @@ export async function run(
   const keys = more.keys ?? keysOf(context, place);
   const wantsEvents = context.publish === undefined ? '0' : '1';
   const reply = await context.caller.call(name, keys, [now ?? '', wantsEvents, ...args]);
-  // An answer that stands alone, see `reply` in lua/flush.lua.
-  if (reply === null) return { again: 0, answer: [] };
-  if (!Array.isArray(reply) || typeof reply[0] !== 'number') return { again: 0, answer: reply };
-  const [again, answer, events, damaged] = reply as [number, unknown, Buffer[]?, Buffer[]?];
-  if (events && events.length > 0) context.publish?.(decodeEvents(place.queue, events));
-  for (const id of damaged ?? []) context.damaged(place.queue, id.toString());
-  return { again: Number(again), answer };
+  return answerOf(context, place, reply);
 }
 
 /** Calls again while more is due first, but not for ever. */

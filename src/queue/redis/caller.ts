@@ -11,10 +11,13 @@ import type { RedisConnection } from './connection.js';
 import type { FunctionLibrary } from './library.js';
 import { asNamed } from './named-error.js';
 
+type Arguments = readonly (string | number | Buffer)[];
+type Read<T> = (reply: unknown) => T | Promise<T>;
+
 interface Call {
   readonly name: string;
   readonly keys: readonly string[];
-  readonly args: readonly (string | number | Buffer)[];
+  readonly args: Arguments;
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
   /** How often it has been sent. */
@@ -48,9 +51,14 @@ export class FunctionCaller {
     this.#confirmation = confirmation;
   }
 
-  call(name: string, keys: readonly string[], args: readonly (string | number | Buffer)[]): Promise<unknown> {
+  call(name: string, keys: readonly string[], args: Arguments): Promise<unknown>;
+  /** With what the reply stands for, read where it arrives: a promise less. */
+  call<T>(name: string, keys: readonly string[], args: Arguments, read: Read<T>): Promise<T>;
+  call<T>(name: string, keys: readonly string[], args: Arguments, read?: Read<T>): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      this.#enlist({ name, keys, args, resolve, reject, tries: 1 });
+      const settle =
+        read === undefined ? resolve : (reply: unknown): void => readTo(read, reply, { resolve, reject });
+      this.#enlist({ name, keys, args, resolve: settle, reject, tries: 1 });
     });
   }
 
@@ -158,6 +166,18 @@ export class FunctionCaller {
     } catch (failure) {
       call.reject(asNamed(failure));
     }
+  }
+}
+
+function readTo<T>(
+  read: Read<T>,
+  reply: unknown,
+  { resolve, reject }: { resolve: (value: T | Promise<T>) => void; reject: (error: unknown) => void },
+): void {
+  try {
+    resolve(read(reply));
+  } catch (error) {
+    reject(error);
   }
 }
 

@@ -146,6 +146,13 @@ export function decodeLeased(queue: string, id: string, body: Buffer, state: Buf
   };
 }
 
+/** The answer of dequeue_one: state record, id, NUL and body. The record of a first lease ends with its history. */
+export function decodeFirstLease(queue: string, packed: Buffer): LeasedMessage {
+  const idAt = stateSize + packed.readUInt16BE(85) + packed.readUInt16BE(87);
+  const idEnd = packed.indexOf(0, idAt);
+  return decodeLeased(queue, packed.toString('utf8', idAt, idEnd), packed.subarray(idEnd + 1), packed);
+}
+
 interface EventOwner {
   readonly queue: string;
   readonly id: string;

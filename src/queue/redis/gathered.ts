@@ -7,6 +7,13 @@ import type { Request } from './call.js';
 export type EnqueueCall = Pick<Request<'enqueue'>, 'queue' | 'messages' | 'now'>;
 export type CompleteCall = Pick<Request<'complete'>, 'queue' | 'leases' | 'now'>;
 
+/** A call's way when it goes alone, where it has one of its own. */
+export interface Straight {
+  readonly enqueue: (call: EnqueueCall) => Promise<EnqueueOutcome[]> | undefined;
+  readonly dequeue: (request: DequeueRequest) => Promise<LeasedMessage[]> | undefined;
+  readonly complete: (call: CompleteCall) => Promise<LeaseOutcome[]> | undefined;
+}
+
 const sameMoment = (
   [first]: readonly { readonly now: number | undefined }[],
   next: { readonly now: number | undefined },
@@ -14,6 +21,7 @@ const sameMoment = (
 
 function gatherEnqueues(
   enqueue: (call: EnqueueCall) => Promise<EnqueueOutcome[]>,
+  sendOne: Straight['enqueue'],
 ): Gather<EnqueueCall, EnqueueOutcome[]> {
   return new Gather<EnqueueCall, EnqueueOutcome[]>({
     send: async (calls) => {
@@ -22,6 +30,7 @@ function gatherEnqueues(
       const sizes = calls.map((call) => call.messages.length);
       return split(await enqueue({ ...calls[0]!, messages }), sizes);
     },
+    sendOne,
     sizeOf: ({ messages }) => messages.length,
     together: true,
     fits: sameMoment,
@@ -30,6 +39,7 @@ function gatherEnqueues(
 
 function gatherCompletions(
   complete: (call: CompleteCall) => Promise<LeaseOutcome[]>,
+  sendOne: Straight['complete'],
 ): Gather<CompleteCall, LeaseOutcome[]> {
   return new Gather<CompleteCall, LeaseOutcome[]>({
     send: async (calls) => {
@@ -38,6 +48,7 @@ function gatherCompletions(
       const sizes = calls.map((call) => call.leases.length);
       return split(await complete({ ...calls[0]!, leases }), sizes);
     },
+    sendOne,
     sizeOf: ({ leases }) => leases.length,
     together: true,
     fits: sameMoment,
@@ -52,9 +63,11 @@ const dequeueSizeMin = 2;
 
 function gatherDequeues(
   dequeue: (requests: readonly DequeueRequest[]) => Promise<LeasedMessage[][]>,
+  sendOne: Straight['dequeue'],
 ): Gather<DequeueRequest, LeasedMessage[]> {
   return new Gather<DequeueRequest, LeasedMessage[]>({
     send: dequeue,
+    sendOne,
     sizeOf: ({ count }) => Math.max(count, dequeueSizeMin),
     together: true,
     fits: (requests, next) =>
@@ -66,8 +79,9 @@ export const gatherCalls = (calls: {
   readonly enqueue: Parameters<typeof gatherEnqueues>[0];
   readonly dequeues: Parameters<typeof gatherDequeues>[0];
   readonly complete: Parameters<typeof gatherCompletions>[0];
+  readonly straight: Straight;
 }) => ({
-  enqueues: gatherEnqueues(calls.enqueue),
-  dequeues: gatherDequeues(calls.dequeues),
-  completions: gatherCompletions(calls.complete),
+  enqueues: gatherEnqueues(calls.enqueue, calls.straight.enqueue),
+  dequeues: gatherDequeues(calls.dequeues, calls.straight.dequeue),
+  completions: gatherCompletions(calls.complete, calls.straight.complete),
 });

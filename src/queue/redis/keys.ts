@@ -14,6 +14,8 @@ const namesMax = 1_000;
 export interface Keys {
   /** Of a queue, or of one shard of it. */
   base(queue: string, shard?: number): string;
+  /** The two keys that declare a queue or a shard to a function, see lua/keys.lua. */
+  declared(queue: string, shard: number): readonly string[];
   /** Set of the names of all queues. */
   readonly queues: string;
   /** Hash of recurring messages: name -> JSON. */
@@ -26,6 +28,7 @@ export interface Keys {
 
 export function createKeys(prefix: string): Keys {
   const known = new Map<string, string>();
+  const declared = new Map<string, readonly string[]>();
   const encodedName = (queue: string): string => {
     let name = known.get(queue);
     if (name === undefined) {
@@ -39,6 +42,17 @@ export function createKeys(prefix: string): Keys {
     `${prefix}:{${encodedName(queue)}${shard === 0 ? '' : `#${shard}`}}`;
   return {
     base,
+    declared: (queue, shard) => {
+      const name = shard === 0 ? queue : `${queue}\0${shard}`;
+      let keys = declared.get(name);
+      if (keys === undefined) {
+        const of = base(queue, shard);
+        keys = [`${of}:q`, of];
+        if (declared.size >= namesMax) declared.clear();
+        declared.set(name, keys);
+      }
+      return keys;
+    },
     queues: `${prefix}:queues`,
     recurring: `${prefix}:recurring`,
     hint: (queue, shard) => `${base(queue, shard)}:hint`,

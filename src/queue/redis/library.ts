@@ -22,7 +22,16 @@ const shared = [
   'complete',
 ];
 /** Nobody uses what these define: each is a block of its own, because a Lua chunk has room for 200 names. */
-const separate = ['dequeue-together', 'complete-and-more', 'follow-ups', 'operate', 'read', 'shards', 'keep'];
+const separate = [
+  'one',
+  'dequeue-together',
+  'complete-and-more',
+  'follow-ups',
+  'operate',
+  'read',
+  'shards',
+  'keep',
+];
 
 export interface FunctionLibrary {
   readonly text: string;
@@ -56,5 +65,11 @@ function readLibrary(): FunctionLibrary {
     .slice(0, 12);
   const name = `headgate_queue_${digest}`;
   const text = [`#!lua name=${name}`, `local PREFIX = 'hgq_${digest}_'`, ...constants, ...body].join('\n');
-  return { text, functionName: (short) => `hgq_${digest}_${short}` };
+  const known = new Map<string, string>();
+  const functionName = (short: string): string => {
+    let full = known.get(short);
+    if (full === undefined) known.set(short, (full = `hgq_${digest}_${short}`));
+    return full;
+  };
+  return { text, functionName };
 }

@@ -23,6 +23,7 @@ import { advanceRecurring, putRecurring, readRecurring, removeRecurring } from '
 import { parseStoredConfiguration } from './configuration.js';
 import { asNamed } from './named-error.js';
 import { QueueNames } from './names.js';
+import { straightCalls } from './straight.js';
 import * as route from './routes.js';
 import { Places, shardOfMessage } from './shards.js';
 import { checkOptions, type RedisQueueStoreOptions } from './options.js';
@@ -31,6 +32,9 @@ export interface RedisQueueStore extends QueueStore {
   /** What an acknowledged change survives, by the settings that the servers had at start. */
   durability(): Promise<RedisDurabilityReport>;
 }
+
+const hasNoFollowUps = ({ followUps }: Request<'complete'>['leases'][number]): boolean =>
+  followUps === undefined || followUps.length === 0;
 
 interface Open {
   readonly connection: RedisConnection;
@@ -55,6 +59,13 @@ class Store implements RedisQueueStore {
   readonly #listeners = new Set<(events: readonly MessageEvent[]) => void>();
   readonly #names: QueueNames;
   readonly #gathered = gatherCalls({
+    straight: straightCalls({
+      context: () => this.#opened?.context,
+      placesOf: (queue) => this.#places.of(queue),
+      isNamed: (queue) => this.#names.isPut(queue),
+      onNew: (queue) => this.#names.put(queue, true),
+      configurationOf: (queue) => this.configuration(queue),
+    }),
     enqueue: (call) => this.#enqueueNow(call),
     dequeues: async (calls) => route.dequeues(await this.#target(calls[0]!.queue), calls),
     complete: async (call) => route.complete(await this.#target(call.queue), call),
@@ -97,12 +108,16 @@ class Store implements RedisQueueStore {
     return (await this.#open()).durability;
   }
 
-  async enqueue({ queue, messages, transaction, wake, now }: Request<'enqueue'>) {
-    if (transaction !== undefined) {
-      if (!this.#options.outbox) throw noTransaction();
-      return this.#options.outbox.enqueue({ queue, messages, transaction, wake, now });
-    }
+  enqueue(request: Request<'enqueue'>) {
+    if (request.transaction !== undefined) return this.#enqueueByOutbox(request);
+    const { queue, messages, now } = request;
     return this.#gathered.enqueues.run(queue, { queue, messages, now });
+  }
+
+  async #enqueueByOutbox(request: Request<'enqueue'>) {
+    if (!this.#options.outbox) throw noTransaction();
+    const { queue, messages, transaction, wake, now } = request;
+    return this.#options.outbox.enqueue({ queue, messages, transaction, wake, now });
   }
 
   async #enqueueNow({ queue, messages, now }: EnqueueCall) {
@@ -113,8 +128,13 @@ class Store implements RedisQueueStore {
     return outcomes;
   }
 
-  async dequeue(request: Request<'dequeue'>) {
-    if (isGathered(request)) return this.#gathered.dequeues.run(request.queue, request);
+  dequeue(request: Request<'dequeue'>) {
+    return isGathered(request)
+      ? this.#gathered.dequeues.run(request.queue, request)
+      : this.#dequeueFiltered(request);
+  }
+
+  async #dequeueFiltered(request: Request<'dequeue'>) {
     return route.dequeue(await this.#target(request.queue), request);
   }
 
@@ -122,10 +142,15 @@ class Store implements RedisQueueStore {
     return route.extend(await this.#target(request.queue), request);
   }
 
-  async complete({ queue, leases, transaction, now }: Request<'complete'>) {
+  complete(request: Request<'complete'>) {
+    const { queue, leases, transaction, now } = request;
+    return transaction === undefined && leases.every(hasNoFollowUps)
+      ? this.#gathered.completions.run(queue, { queue, leases, now })
+      : this.#completeWithFollowUps(request);
+  }
+
+  async #completeWithFollowUps({ queue, leases, transaction, now }: Request<'complete'>) {
     if (transaction !== undefined) throw noTransaction();
-    if (leases.every(({ followUps = [] }) => followUps.length === 0))
-      return this.#gathered.completions.run(queue, { queue, leases, now });
     const target = await this.#target(queue);
     const outcomes: LeaseOutcome[] = [];
     for (const lease of leases) {

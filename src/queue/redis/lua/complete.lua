@@ -1,7 +1,7 @@
 -- complete: as the others of settle.lua. Completions of plain messages (no metadata, no exclusivity) go from record to record without a
 -- detour: the hottest path beside dequeue. Whatever is not plain, or is mentioned twice, goes the way of all others. Messages leased
 -- together differ in number and token alone, so what their records have in common is packed once, and known again by its bytes.
-local completeAll
+local completeAlone, completeAll
 do
   local NOT_PLAIN = UNIQUE + HAS_METADATA
 
@@ -89,29 +89,34 @@ do
     return batch.answer
   end
 
-  -- One lease alone, of a queue that keeps: straight on, because every table and every word of code counts for a call that does so little.
-  local function completeAlone(c, id, token, result)
-    local names = c.names
+  -- One lease alone, of a queue that keeps and is not exclusive: straight on, because every table and every word of code counts for a call
+  -- that does so little. Nothing for whatever is not plain, and nothing has been written then.
+  completeAlone = function(names, cfg, now, id, token, result)
     local state = call('HGET', names[':s'], id)
     if not state or byte(state) ~= 114 or band(byte(state, 3), NOT_PLAIN) ~= 0 then return nil end
     local _, _, flags, attempts, attemptsMax, version, priority, visibleAt, leaseMs, leaseUntil, startedAt, _, _, size, seq, tokenLength, historyLength =
       unpackFields(STATE_FORMAT, state)
     if tokenLength ~= #token or find(state, token, STATE_SIZE + 1, true) ~= STATE_SIZE + 1 then return nil end
-    if attempts >= attemptsMax and leaseUntil <= c.now then return nil end
-    local history, ends = sub(state, STATE_SIZE + tokenLength + 1, STATE_SIZE + tokenLength + historyLength), c.now + c.cfg.retentionMs.c
-    if c.cfg.history then
-      history = sub(history .. pack(EVENT_FORMAT, 'r', 'c', c.now, attempts, version + 1), -EVENTS_MAX * EVENT_SIZE)
+    if attempts >= attemptsMax and leaseUntil <= now then return nil end
+    local history, ends = sub(state, STATE_SIZE + tokenLength + 1, STATE_SIZE + tokenLength + historyLength), now + cfg.retentionMs.c
+    if cfg.history then
+      history = sub(history .. pack(EVENT_FORMAT, 'r', 'c', now, attempts, version + 1), -EVENTS_MAX * EVENT_SIZE)
     end
     flags = bor(band(flags, 255 - HAS_TEXT), result ~= '' and HAS_TEXT or 0)
     local member = seq .. id
     call('HSET', names[':s'], id, pack(
-      STATE_FORMAT, 'c', 'c', flags, attempts, attemptsMax, version + 1, priority, visibleAt, leaseMs, -1, startedAt, c.now, ends, size, seq,
+      STATE_FORMAT, 'c', 'c', flags, attempts, attemptsMax, version + 1, priority, visibleAt, leaseMs, -1, startedAt, now, ends, size, seq,
       tokenLength, #history
     ) .. token .. history .. sub(result, 2))
     call('ZREM', names[':r'], member)
     call('ZADD', names[':dc'], format('%d', seqScore(seq)), member)
     call('ZADD', names[':x'], format('%d', ends), 's' .. id)
-    if size == 1 then call('HDEL', names[':t'], requestOf(token)) else endOfLease(c, token, size) end
+    local request = requestOf(token)
+    if size == 1 then
+      call('HDEL', names[':t'], request)
+    elseif call('HINCRBY', names[':t'], request .. '#', '-1') <= 0 then
+      call('HDEL', names[':t'], request, request .. '#')
+    end
     return 'd' .. pack('>c1dd', 'c', version + 1, -1)
   end
 
@@ -120,7 +125,7 @@ do
       return settleAll(c, args, from, to, 3, 'c', completeOne)
     end
     if to == from + 2 and c.cfg.retentionMs.c > 0 then
-      return completeAlone(c, args[from], args[from + 1], args[to]) or settleAll(c, args, from, to, 3, 'c', completeOne)
+      return completeAlone(c.names, c.cfg, c.now, args[from], args[from + 1], args[to]) or settleAll(c, args, from, to, 3, 'c', completeOne)
     end
     local ids, answers, seen, batch = {}, {}, {}, newBatch()
     batch.keeps = c.cfg.retentionMs.c > 0

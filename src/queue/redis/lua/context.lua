@@ -39,16 +39,20 @@ local function emptied(t)
   return next(t) and {} or t
 end
 
+-- Unix milliseconds: as told, or by the server's clock.
+local function clockOf(text)
+  local now = text and text ~= '' and tonumber(text)
+  if now then return now end
+  local time = call('TIME')
+  return time[1] * 1000 + floor(time[2] / 1000)
+end
+
 -- args[1]: unix milliseconds, or '' for the server's clock. args[2]: '1' when the caller wants the events. One context serves all
 -- calls, which follow one another; a call that works on several queues asks for contexts of its own. Whoever is going to enqueue
 -- gets the last number given as well.
 local common
 local function open(base, args, isOwn, isEnqueue)
-  local now = args[1] ~= '' and tonumber(args[1])
-  if not now then
-    local time = call('TIME')
-    now = time[1] * 1000 + floor(time[2] / 1000)
-  end
+  local now = clockOf(args[1])
   if not common then common = newContext() end
   local c = isOwn and newContext() or common
   c.base, c.names, c.now, c.wantsEvents, c.hint = base, namesOf(base), now, args[2] == '1', false

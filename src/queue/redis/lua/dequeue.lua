@@ -2,8 +2,8 @@
 -- Guarantee: what is due or expired is looked at first; a repeat of a request gives those of its leases that still run; at
 -- most one running message of an exclusivity value; in order of (priority, number). Walks at most WALK_MAX messages: when
 -- nothing was found in them, the answer is where to go on.
--- keys: queue. args: now, events, count, lease ms or '', token (request id, dot, random; each
--- message's has its number behind), 1 to go on although more is due,
+-- keys: queue. args: now, events, count, lease ms or '', token (request id, dot, random; where there are
+-- several, each message's has its number behind), 1 to go on although more is due,
 -- cursor (score, member; empty at the start), then the pairs of the filter: key, value, …
 -- answer: id, body and state record of each message. again: 1 more is due, first; 2 go on at the cursor that is the answer.
 -- Where a walk of a sorted set goes on: behind the cursor's member, or, when that has left, with its equals.

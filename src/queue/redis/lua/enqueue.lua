@@ -110,28 +110,8 @@ local function enqueueAll(c, args, from)
   return concat(answers), not last
 end
 
--- One new message with the defaults, into a queue that keeps no values: straight on. Nothing for one that is known.
-local function enqueueAlone(c, id, tail)
-  local batch, now = {}, c.now
-  batch.high, batch.low = unpackFields('>I4I4', c.seq)
-  nextSeq(batch)
-  local seq, flags = packSeq(batch.high, batch.low), c.cfg.history and HISTORY_FROM_START or 0
-  local body = seq .. pack(BODY_SHARED_FORMAT, now, now, c.cfg.attemptsMax, now, -1, flags) .. tail
-  if call('HSETNX', c.names[':m'], id, body) == 0 then return nil end
-  call('HSET', c.names[':q'], 'seq', seq)
-  call('ZADD', c.names[':p'], format('%d', now), seq .. pack('>I6', max(0, now)) .. id)
-  c.hint = byte(tail) ~= 10 or call('ZCARD', c.names[':p']) == 1
-  return 'np'
-end
-
 local function enqueue(keys, args)
   local c = open(keys[2], args, false, true)
-  local cfg = c.cfg
-  if #args == 5 and args[4] == ',,,,0' and c.seq and cfg.delayMs == 0
-    and not (cfg.exclusiveKey or cfg.enqueueBlocked or c.wantsEvents) then
-    local answer = enqueueAlone(c, args[3], args[5])
-    if answer then return reply(c, 0, answer) end
-  end
   local answers, isNew = enqueueAll(c, args, 3)
   return reply(c, isNew and 1 or 0, answers)
 end

@@ -1,8 +1,8 @@
 -- What a call has gathered is written, one command for each key: nothing before everything has been read and decided, and a
 -- batch of 100 costs a dozen commands.
 -- Something of i or r comes due then.
-local function comesDue(c, at)
-  if at < c.names.dueAt then c.names.dueAt = at end
+local function comesDue(names, at)
+  if at < names.dueAt then names.dueAt = at end
 end
 
 -- Scores are whole numbers. A number as an argument would be printed with 17 digits, which costs more than all the rest.
@@ -14,7 +14,7 @@ local function flushSets(c)
     for member, score in pairs(members) do
       if score then
         if adds == 0 then added = {} end
-        if isTimed then comesDue(c, score) end
+        if isTimed then comesDue(c.names, score) end
         if score ~= lastScore then lastScore, lastText = score, type(score) == 'number' and format('%d', score) or score end
         added[adds + 1], added[adds + 2] = lastText, member
         adds = adds + 2

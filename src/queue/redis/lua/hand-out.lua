@@ -2,7 +2,7 @@
 -- path of all: a message that nobody has touched and that stands in no other index gets its state record without a detour. Messages of
 -- one enqueue differ in their number alone, so what the records of a taker have in common is packed once, and known again by the
 -- bytes of the body that it comes from.
-local newTaker, handOut, handOutTogether
+local newTaker, leaseFresh, leaseMember, handOut, handOutTogether
 do
   newTaker = function(count, askedMs, token)
     return {
@@ -25,7 +25,7 @@ do
       STATE_HEAD_FORMAT, 'r', '-', flags, 1, attemptsMax, 2, priority, visibleAt, ownMs, ends, c.now, -1, -1, taker.size
     )
     taker.endsText = format('%d', ends)
-    comesDue(c, ends)
+    comesDue(c.names, ends)
   end
 
   -- The state record of a message that is leased for the first time, and its number; nothing for one that stands in other indexes.
@@ -100,28 +100,37 @@ do
     return members
   end
 
-  -- One message alone: straight on, because every table and every word of code counts for a call that does so little.
+  -- The state record of one message alone that is leased for the first time under the token as it is, written; nothing for one that stands in
+  -- other indexes or has run before. Straight on, because every table and every word of code counts for a call that does so little.
+  leaseFresh = function(names, cfg, now, id, body, token, askedMs)
+    local seq, priority, _, attemptsMax, visibleAt, ownMs, flags = unpackFields(BODY_FORMAT, body)
+    if band(flags, HAS_METADATA) ~= 0 then return nil end
+    local ends = now + (askedMs or (ownMs >= 0 and ownMs) or cfg.leaseMs)
+    local event = cfg.history and pack(EVENT_FORMAT, 'p', 'r', now, 1, 2) or ''
+    local state = pack(
+      STATE_FORMAT, 'r', '-', flags, 1, attemptsMax, 2, priority, visibleAt, ownMs, ends, now, -1, -1, 1, seq, #token, #event
+    ) .. token .. event
+    if call('HSETNX', names[':s'], id, state) == 0 then return nil end
+    comesDue(names, ends)
+    call('ZADD', names[':r'], format('%d', ends), seq .. id)
+    return state
+  end
+
+  -- Whatever it is.
+  leaseMember = function(c, member, askedMs, token)
+    return leaseMembers(c, { member }, { newTaker(1, askedMs, token) })[1]
+  end
+
   local function leaseAlone(c, askedMs, token)
     local names = c.names
     local member = call('ZPOPMIN', names[':p'], '1')[1]
     if not member then return NONE end
     local id = sub(member, WAITING_KEY_AT)
     local body = not c.wantsEvents and call('HGET', names[':m'], id)
-    if body then
-      local seq, priority, _, attemptsMax, visibleAt, ownMs, flags = unpackFields(BODY_FORMAT, body)
-      local own, ends = tokenOf(token, seq), leaseEnd(c, ownMs, askedMs)
-      local event = c.cfg.history and pack(EVENT_FORMAT, 'p', 'r', c.now, 1, 2) or ''
-      local state = band(flags, HAS_METADATA) == 0 and pack(
-        STATE_FORMAT, 'r', '-', flags, 1, attemptsMax, 2, priority, visibleAt, ownMs, ends, c.now, -1, -1, 1, seq, #own, #event
-      ) .. own .. event
-      if state and call('HSETNX', names[':s'], id, state) == 1 then
-        comesDue(c, ends)
-        call('ZADD', names[':r'], format('%d', ends), seq .. id)
-        call('HSET', names[':t'], requestOf(token), '1' .. id)
-        return { id, body, state }
-      end
-    end
-    return leaseMembers(c, { member }, { newTaker(1, askedMs, token) })[1]
+    local state = body and leaseFresh(names, c.cfg, c.now, id, body, token, askedMs)
+    if not state then return leaseMember(c, member, askedMs, token) end
+    call('HSET', names[':t'], requestOf(token), '1' .. id)
+    return { id, body, state }
   end
 
   -- Nothing where the rate limit lets none through.

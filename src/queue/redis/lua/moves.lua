@@ -188,9 +188,13 @@ end
 -- of the slot, and therefore after LOOK_MS somebody does.
 local LOOK_MS = 20
 
+local function isSwept(names, now)
+  return now < names.dueAt and now >= names.lookedAt and now - names.lookedAt < LOOK_MS
+end
+
 local function sweep(c, limit)
   local names, now = c.names, c.now
-  if now < names.dueAt and now >= names.lookedAt and now - names.lookedAt < LOOK_MS then return 0, false end
+  if isSwept(names, now) then return 0, false end
   local due, found, dueFrom = dueKeys(c, ':i', limit)
   for k = 1, #due do
     local r = c.records[due[k]]

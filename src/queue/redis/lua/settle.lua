@@ -40,38 +40,40 @@ local function settleAll(c, args, from, to, stride, ended, change)
   return concat(answers)
 end
 
-local function extendOne(c, r, leaseMs)
-  r[LEASE_UNTIL] = c.now + (tonumber(leaseMs) or (r[LEASE_MS] >= 0 and r[LEASE_MS]) or c.cfg.leaseMs)
-  r[VERSION] = r[VERSION] + 1
-  r[PACKED] = false
-  put(c, ':r', plainMember(r), r[LEASE_UNTIL])
-  record(c, r, 'r')
-  c.dirty[r[KEY]] = 'state'
-end
-
 local function completeOne(c, r, result)
   finish(c, r, 'c', 'c', result ~= '' and sub(result, 2))
 end
 
-local function failOne(c, r, delayMs, text)
-  if delayMs == '' or r[ATTEMPTS] >= r[ATTEMPTS_MAX] then return finish(c, r, 'e', 'f', text) end
-  setText(r, text)
-  giveBack(c, r, tonumber(delayMs), 'f', false)
-end
-
-local function releaseOne(c, r, delayMs, refund)
-  if refund ~= '1' and r[ATTEMPTS] >= r[ATTEMPTS_MAX] then
-    return finish(c, r, 'e', 'r', 'released with no attempts left')
+do
+  local function extendOne(c, r, leaseMs)
+    r[LEASE_UNTIL] = c.now + (tonumber(leaseMs) or (r[LEASE_MS] >= 0 and r[LEASE_MS]) or c.cfg.leaseMs)
+    r[VERSION] = r[VERSION] + 1
+    r[PACKED] = false
+    put(c, ':r', plainMember(r), r[LEASE_UNTIL])
+    record(c, r, 'r')
+    c.dirty[r[KEY]] = 'state'
   end
-  giveBack(c, r, tonumber(delayMs), 'r', refund == '1')
-end
 
-local function settlement(name, stride, ended, change)
-  register(name, { 'allow-oom' }, function(keys, args)
-    local c = open(keys[2], args)
-    return reply(c, 0, settleAll(c, args, 3, #args, stride, ended, change))
-  end)
+  local function failOne(c, r, delayMs, text)
+    if delayMs == '' or r[ATTEMPTS] >= r[ATTEMPTS_MAX] then return finish(c, r, 'e', 'f', text) end
+    setText(r, text)
+    giveBack(c, r, tonumber(delayMs), 'f', false)
+  end
+
+  local function releaseOne(c, r, delayMs, refund)
+    if refund ~= '1' and r[ATTEMPTS] >= r[ATTEMPTS_MAX] then
+      return finish(c, r, 'e', 'r', 'released with no attempts left')
+    end
+    giveBack(c, r, tonumber(delayMs), 'r', refund == '1')
+  end
+
+  local function settlement(name, stride, ended, change)
+    register(name, { 'allow-oom' }, function(keys, args)
+      local c = open(keys[2], args)
+      return reply(c, 0, settleAll(c, args, 3, #args, stride, ended, change))
+    end)
+  end
+  settlement('extend', 3, false, extendOne)
+  settlement('fail', 4, 'f', failOne)
+  settlement('release', 4, 'r', releaseOne)
 end
-settlement('extend', 3, false, extendOne)
-settlement('fail', 4, 'f', failOne)
-settlement('release', 4, 'r', releaseOne)

@@ -44,7 +44,7 @@ export async function completeWithFollowUps(
 ): Promise<LeaseOutcome> {
   const { id } = lease;
   const args: (string | number)[] = [id, lease.leaseToken, resultArgument(lease.result)];
-  const keys = keysOf(context, place);
+  const keys = [...keysOf(context, place)];
   for (const { place: target, messages } of lease.targets) {
     keys.push(...keysOf(context, target));
     args.push(messages.length, ...messages.flatMap(enqueueArguments));

@@ -38,6 +38,18 @@ function* steps(messages: readonly MessageToStore[]): Generator<MessageToStore[]
   if (step.length > 0) yield step;
 }
 
+/** Whether the message was refused because it lacks an exclusivity value. */
+export const isKeyMissing = (letters: Buffer, at: number): boolean => letters[at] === 0x6d;
+
+/** Reads the two letters of any other message, see lua/enqueue.lua. */
+export function enqueueOutcome(queue: string, id: string, letters: Buffer, at: number): EnqueueOutcome {
+  const kind = String.fromCharCode(letters[at]!);
+  if (kind === 'b') return { kind: 'refused', id, error: enqueueBlocked(queue) };
+  const state = stateOfLetter(letters[at + 1]!);
+  if (kind === 'c') return { kind: 'conflict', id, state };
+  return { kind: 'enqueued', id, created: kind === 'n', state };
+}
+
 export interface Enqueued {
   readonly outcomes: EnqueueOutcome[];
   /** The queue did not exist before. */
@@ -65,14 +77,9 @@ export async function enqueue(
     isNew ||= again === 1;
     const letters = answer as Buffer;
     for (const [index, { id }] of step.entries()) {
-      const kind = String.fromCharCode(letters[2 * index]!);
-      if (kind === 'b') outcomes.push({ kind: 'refused', id, error: enqueueBlocked(place.queue) });
-      else if (kind === 'm') outcomes.push({ kind: 'refused', id, error: keyMissing(await exclusiveKey()) });
-      else {
-        const state = stateOfLetter(letters[2 * index + 1]!);
-        if (kind === 'c') outcomes.push({ kind: 'conflict', id, state });
-        else outcomes.push({ kind: 'enqueued', id, created: kind === 'n', state });
-      }
+      if (isKeyMissing(letters, 2 * index))
+        outcomes.push({ kind: 'refused', id, error: keyMissing(await exclusiveKey()) });
+      else outcomes.push(enqueueOutcome(place.queue, id, letters, 2 * index));
     }
   }
   return { outcomes, isNew };
