@@ -122,6 +122,22 @@ describe.skipIf(!findRedisServer())('keys of the redis store (need redis-server 
       expect(await client.exists(`${base}:t`)).toBe(0);
     });
 
+    test('the token of what is not kept is remembered for 60 s, and then no more', async () => {
+      await queue.configure('q', { retentionMs: { completed: 0, canceled: 0, errored: 0 } });
+      await enqueue(['alone', 'a', 'b']);
+      const leases = await take(3);
+      await queue.complete('q', leases.slice(0, 1));
+      await queue.complete('q', leases.slice(1));
+      const kinds = async () => {
+        await tidy();
+        return (await queue.complete('q', leases)).map(({ kind }) => kind);
+      };
+      clock.advance(59_999);
+      expect(await kinds()).toEqual(['done', 'done', 'done']);
+      clock.advance(1);
+      expect(await kinds()).toEqual(['lease-lost', 'lease-lost', 'lease-lost']);
+    });
+
     test('a message that ended again is kept from then on, not from its first end', async () => {
       await queue.configure('q', { retentionMs: { completed: day, canceled: day, errored: day } });
       await enqueue(['m']);
@@ -178,6 +194,18 @@ describe.skipIf(!findRedisServer())('keys of the redis store (need redis-server 
       expect(await take(5)).toMatchObject([{ id: 'm' }]);
       clock.advance(2);
       expect(await take(5)).toMatchObject([{ id: 'later' }]);
+    });
+
+    test('a lease is due that outlives a look, beside a message that is due later', async () => {
+      await enqueue(['m']);
+      await enqueue(['later'], { delayMs: 3_600_000 });
+      await queue.dequeue('q', { leaseMs: 45 });
+      for (const ms of [20, 20]) {
+        clock.advance(ms);
+        expect(await take(5)).toEqual([]);
+      }
+      clock.advance(5);
+      expect(await take(5)).toMatchObject([{ id: 'm' }]);
     });
 
     test('what another has put among what comes due is found 20 ms after the last look', async () => {

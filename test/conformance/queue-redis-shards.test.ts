@@ -1,12 +1,16 @@
 /** A queue over several hash tags, on one Redis and on a Cluster: what holds as for any queue, and what holds less. */
+import { Cluster } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createQueue, type LeasedMessage, type Queue } from '../../src/queue/index.js';
 import { createRedisQueueStore, type RedisQueueStore } from '../../src/queue/redis/index.js';
+import { createKeys } from '../../src/queue/redis/keys.js';
+import { functionLibrary } from '../../src/queue/redis/library.js';
+import { shardOfToken } from '../../src/queue/redis/shards.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { type RedisCluster, startRedisCluster } from '../../src/testing/redis-cluster.js';
 import { findRedisServer, type RedisServer, startRedisServer } from '../../src/testing/redis-server.js';
 
-const shards = { q: 4, 'x {y}': 3 };
+const shards = { q: 4, 'x {y}': 3, wide: 12 };
 let runs = 0;
 
 const idsOf = (count: number): string[] => Array.from({ length: count }, (_, index) => `m${index}`);
@@ -51,26 +55,23 @@ describe.skipIf(!findRedisServer()).each(['one Redis', 'a Cluster'])(
       }
     }
 
-    test.each(Object.keys(shards))(
-      'gives each message of "%s" once, in the order of priorities',
-      async (name) => {
-        const messages = idsOf(200).map((id, index) => ({
-          id,
-          payload: { index },
-          priority: (index * 7_919) % 200,
-        }));
-        await queue.enqueue(name, messages);
-        expect(
-          (await queue.enqueue(name, messages)).every(
-            (outcome) => outcome.kind === 'enqueued' && !outcome.created,
-          ),
-        ).toBe(true);
-        expect(await queue.depth(name)).toMatchObject({ pending: 200, exact: true });
-        const taken = await drain(name);
-        expect(taken.map(({ priority }) => priority)).toEqual(idsOf(200).map((_, index) => index));
-        expect(await queue.depth(name)).toMatchObject({ invisible: 0, pending: 0, running: 0 });
-      },
-    );
+    test.each(['q', 'x {y}'])('gives each message of "%s" once, in the order of priorities', async (name) => {
+      const messages = idsOf(200).map((id, index) => ({
+        id,
+        payload: { index },
+        priority: (index * 7_919) % 200,
+      }));
+      await queue.enqueue(name, messages);
+      expect(
+        (await queue.enqueue(name, messages)).every(
+          (outcome) => outcome.kind === 'enqueued' && !outcome.created,
+        ),
+      ).toBe(true);
+      expect(await queue.depth(name)).toMatchObject({ pending: 200, exact: true });
+      const taken = await drain(name);
+      expect(taken.map(({ priority }) => priority)).toEqual(idsOf(200).map((_, index) => index));
+      expect(await queue.depth(name)).toMatchObject({ invisible: 0, pending: 0, running: 0 });
+    });
 
     test('repeats a request with the leases that it holds in any shard', async () => {
       await queue.enqueue(
@@ -168,6 +169,59 @@ describe.skipIf(!findRedisServer()).each(['one Redis', 'a Cluster'])(
       );
       expect(outcomes.every(({ kind }) => kind === 'done')).toBe(true);
       expect(await queue.depth('x {y}')).toMatchObject({ pending: 24 });
+    });
+
+    test('leads the holder of a lease to its shard, though that has two digits', async () => {
+      await queue.enqueue(
+        'wide',
+        idsOf(60).map((id) => ({ id, payload: {} })),
+      );
+      const leases = await queue.dequeue('wide', { count: 60 });
+      expect(leases).toHaveLength(60);
+      for (const settle of [queue.extend, queue.release])
+        expect((await settle.call(queue, 'wide', leases)).map(({ kind }) => kind)).toEqual(
+          leases.map(() => 'done'),
+        );
+      expect(await drain('wide')).toHaveLength(60);
+      expect(await queue.complete('wide', [{ id: 'm0', leaseToken: 'r.99~x' }])).toMatchObject([
+        { kind: 'lease-lost' },
+      ]);
+    });
+
+    test('names the oldest of all shards, and hands out nothing while it is paused', async () => {
+      const [first, ...others] = idsOf(12);
+      await queue.enqueue('q', [{ id: first!, payload: {}, priority: 1 }]);
+      clock.advance(5_000);
+      await queue.enqueue(
+        'q',
+        others.map((id) => ({ id, payload: {}, priority: 0 })),
+      );
+      expect(await queue.oldest('q')).toEqual({ id: first, ageMs: 5_000 });
+      await queue.configure('q', { dequeueBlocked: true });
+      expect(await queue.dequeue('q', { count: 12 })).toEqual([]);
+      await queue.configure('q', { dequeueBlocked: false });
+      expect(await queue.dequeue('q', { count: 12 })).toHaveLength(12);
+    });
+
+    test('moves the follow-ups that a process left behind when it ended after its completion', async () => {
+      await queue.enqueue('q', [{ id: 'm', payload: {} }]);
+      const [lease] = await queue.dequeue('q');
+      const { id, leaseToken } = lease!;
+      const shard = shardOfToken(leaseToken);
+      const base = createKeys(`s${runs}`).base('q', shard);
+      const follower = { id: 'next', payload: '1', metadata: {}, uniqueWhileLive: false };
+      // What `completeAcrossSlots` does first, and nothing of what it does then.
+      const stored = JSON.stringify([{ queue: 'x {y}', messages: [follower] }]);
+      const client = server ? server.connect() : new Cluster([...cluster!.nodes]);
+      const name = functionLibrary().functionName('complete_store');
+      const args = [clock.storeNow(), '0', id, leaseToken, '', stored];
+      await client.call('FCALL', name, '2', `${base}:q`, base, ...args.map(String));
+      expect(await queue.depth('x {y}')).toMatchObject({ pending: 0 });
+      await store.housekeep({ now: clock.storeNow() });
+      expect(await queue.depth('x {y}')).toMatchObject({ pending: 1 });
+      expect(await queue.get('x {y}', 'next')).toMatchObject({ state: 'pending' });
+      expect(await client.exists(`${base}:f`)).toBe(0);
+      client.disconnect();
     });
 
     test('wakes a dequeue that waits, whichever shard the message goes to', async () => {

@@ -15,6 +15,8 @@ vi.setConfig({ testTimeout: 150_000 });
 /** Arguments of one command, and commands of one function: lua/keys.lua and the walks have a thousand members. */
 const argumentsMax = 4_010;
 const commandsMax = 6_000;
+/** Arguments of all commands of one function: the thousand messages of a dequeue that stand in several indexes make 9,000. */
+const elementsMax = 15_000;
 const walkMax = 1_000;
 
 const count = 10_000;
@@ -28,7 +30,9 @@ class Monitor {
   argumentsSeen = 0;
   commandsSeen = 0;
   rangeSeen = 0;
+  elementsSeen = 0;
   #ofThisCall = 0;
+  #elementsOfThisCall = 0;
   #total = 0;
   #looks = 0;
 
@@ -45,6 +49,7 @@ class Monitor {
   #see(args: readonly string[], source: string): void {
     if (source !== 'lua') {
       this.#ofThisCall = 0;
+      this.#elementsOfThisCall = 0;
       if (/^echo$/i.test(args[0] ?? '')) this.#marks.get(args[1] ?? '')?.();
       return;
     }
@@ -52,13 +57,15 @@ class Monitor {
     this.#total += 1;
     this.commandsSeen = Math.max(this.commandsSeen, this.#ofThisCall);
     this.argumentsSeen = Math.max(this.argumentsSeen, args.length);
+    this.#elementsOfThisCall += args.length;
+    this.elementsSeen = Math.max(this.elementsSeen, this.#elementsOfThisCall);
     const [command = '', , from, to] = args;
     const limit = args.findIndex((arg) => arg === 'LIMIT');
-    if (/^zrange$/i.test(command))
-      this.rangeSeen = Math.max(
-        this.rangeSeen,
-        limit > 0 ? Number(args[limit + 2]) : Number(to) - Number(from) + 1,
-      );
+    if (/^zrange$/i.test(command)) {
+      const wanted = limit > 0 ? Number(args[limit + 2]) : Number(to) - Number(from) + 1;
+      // A negative limit, like a negative end, is all that there is.
+      this.rangeSeen = Math.max(this.rangeSeen, wanted < 0 ? Number.POSITIVE_INFINITY : wanted);
+    }
   }
 
   /** Commands that functions have issued since the last look. */
@@ -229,5 +236,6 @@ describe.skipIf(!findRedisServer())('bounds of the redis store (needs redis-serv
     expect(monitor.argumentsSeen).toBeLessThanOrEqual(argumentsMax);
     expect(monitor.commandsSeen).toBeLessThanOrEqual(commandsMax);
     expect(monitor.rangeSeen).toBeLessThanOrEqual(walkMax);
+    expect(monitor.elementsSeen).toBeLessThanOrEqual(elementsMax);
   });
 });

@@ -1,6 +1,8 @@
 /** The durability table of docs/reference/queue-redis.md: what `strict` asks of a server, and what it answers when that is not kept. */
 import { describe, expect, test } from 'vitest';
+import { silentLog } from '../../src/log.js';
 import { createQueue, type Queue } from '../../src/queue/index.js';
+import { inspectDurability } from '../../src/queue/redis/durability.js';
 import {
   createRedisQueueStore,
   type RedisQueueStore,
@@ -82,6 +84,39 @@ describe.skipIf(!findRedisServer())('confirmed by receipt (needs redis-server on
     process.kill(replica.pid!, 'SIGCONT');
     await until(() => holds(() => queue.enqueue('q', one('unsure'))));
     expect(await queue.depth('q')).toMatchObject({ pending: 2, running: 1 });
+  });
+
+  test('all replicas that were asked for must have a change, and are asked for at start', async () => {
+    const { primary, replica } = await startPair({ fsync: 'everysec' }, {});
+    const two = { confirm: 'receipt', replicas: 2 } as const;
+    await expect(open(primary, two).store.start()).rejects.toMatchObject({
+      ...notDurable,
+      message: expect.stringContaining('2 replicas must confirm, and 1 are connected') as string,
+    });
+    await startServer({ settings: { replicaof: `127.0.0.1 ${primary.port}` } });
+    const hasBoth = async () =>
+      (await connect(primary).info('replication')).match(/state=online/g)?.length === 2;
+    await until(hasBoth);
+    const { queue } = open(primary, { confirm: 'receipt', replicaTimeoutMs: 2_000 });
+    await queue.enqueue('q', one('a'));
+    process.kill(replica.pid!, 'SIGSTOP');
+    await expect(queue.enqueue('q', one('b'))).rejects.toMatchObject({
+      ...notReplicated,
+      message: expect.stringContaining('1 of 2 replicas') as string,
+    });
+    process.kill(replica.pid!, 'SIGCONT');
+  });
+
+  test('of several primaries the weakest counts', async () => {
+    const { primary } = await startPair({ fsync: 'everysec' }, {});
+    const alone = await startServer({ fsync: 'everysec' });
+    const primaries = [connect(primary), connect(alone)];
+    const options = { url: primary.url, durability: 'strict', confirm: 'receipt' } as const;
+    await expect(inspectDurability({ primaries, options, log: silentLog })).rejects.toMatchObject(notDurable);
+    const first = primaries.slice(0, 1);
+    expect(await inspectDurability({ primaries: first, options, log: silentLog })).toMatchObject({
+      confirmedBy: 1,
+    });
   });
 
   test('what another connection has written is not acknowledged by a call that only finds it there', async () => {

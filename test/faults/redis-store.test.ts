@@ -134,10 +134,10 @@ describe.skipIf(!findRedisServer())('the redis store and its server (needs redis
     expect(lines).toMatchObject([{ queue: 'q', message: 'm500' }]);
   });
 
-  test('Q50: numbers past 2^31, 2^32 and 2^53 stay exact and in order', async () => {
+  test('Q50: numbers past 2^31, 2^32 and 2^53, and past the end of a half, stay exact and in order', async () => {
     const server = await startServer();
     const client = connect(server);
-    for (const start of [2n ** 31n - 2n, 2n ** 32n - 2n, 2n ** 53n - 2n]) {
+    for (const start of [9_999_997n, 2n ** 31n - 2n, 2n ** 32n - 2n, 2n ** 53n - 2n]) {
       const { queue } = open(server.url, { prefix: `t${start}` });
       const seq = Buffer.alloc(8);
       seq.writeUInt32BE(Number(start / 10_000_000n), 0);
