@@ -2,7 +2,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Command } from 'commander';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { addQueue } from '../../src/cli/commands/queue.js';
 import { startTestServer, type TestServer } from '../server/test-server.js';
 import { runHeadgate } from './headgate-process.js';
 
@@ -27,6 +29,22 @@ async function json(...args: string[]): Promise<any> {
   const { code, output } = await headgate(...args, '--url', server.address, '--json');
   expect([code, output]).toEqual([0, expect.anything()]);
   return JSON.parse(output);
+}
+/** In this process: for what is not about the process, which costs most of a second. */
+async function runHere(...args: string[]): Promise<string> {
+  let output = '';
+  const write = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    output += String(text);
+    return true;
+  });
+  try {
+    const program = new Command().exitOverride();
+    addQueue(program, {});
+    await program.parseAsync(['queue', ...args, '--url', server.address], { from: 'user' });
+  } finally {
+    write.mockRestore();
+  }
+  return output;
 }
 /** What a test begins with is brought there over HTTP: a command costs a process. */
 async function enqueue(queue: string, ...messages: { id: string; payload: unknown }[]): Promise<void> {
@@ -106,6 +124,39 @@ describe('headgate queue', () => {
     expect(new Date(next.next).toISOString()).toMatch(/T18:00:00.000Z$/);
     const { body: all } = await server.call('GET', '/v1/recurring');
     expect(all.recurring).toMatchObject([{ name: 'nightly', queue: 'again', message: { payload: {} } }]);
+  });
+
+  it('changes, extends, gives back, requeues one, pauses enqueue, and ends what recurs', async () => {
+    await enqueue('rest', { id: 'm', payload: 1 });
+    const here = async (...args: string[]) => JSON.parse(await runHere(...args, '--json'));
+    expect(await here('change', 'rest', 'm', '--priority', '-3', '--payload', '{"n":2}')).toMatchObject({
+      id: 'm',
+      state: 'pending',
+      version: 2,
+    });
+    const take = async () =>
+      (await server.call('POST', '/v1/queues/rest/dequeue', { leaseMs: 60_000 })).body.messages[0];
+    const lease = await take();
+    expect(lease).toMatchObject({ priority: -3, payload: { n: 2 } });
+    const longer = await here('extend', 'rest', 'm', lease.leaseToken, '--lease-ms', '600000');
+    expect(longer.leaseUntil - lease.leaseUntil).toBeGreaterThan(500_000);
+    expect(await here('release', 'rest', 'm', lease.leaseToken, '--delay-ms', '60000')).toMatchObject({
+      state: 'invisible',
+    });
+    await here('change', 'rest', 'm', '--visible-at', '0');
+    const { leaseToken, attempts } = await take();
+    expect(attempts).toBe(1);
+    await server.call('POST', '/v1/queues/rest/messages/m/fail', { leaseToken, error: 'x' });
+    expect(await here('requeue', 'rest', 'm')).toMatchObject({ state: 'pending' });
+    expect(await here('pause', 'rest', '--enqueue')).toMatchObject({
+      enqueueBlocked: true,
+      dequeueBlocked: false,
+    });
+    expect(await here('resume', 'rest', '--enqueue')).toMatchObject({ enqueueBlocked: false });
+    await here('recur', 'hourly', 'rest', '0 * * * *', '--payload', '{"n":3}', '--unique-while-live');
+    expect(await runHere('recurring')).toMatch(/hourly +rest +0 \* \* \* \* +UTC +.*\{"n":3\}/);
+    expect(await here('end-recurring', 'hourly')).toEqual({ name: 'hourly' });
+    await expect(here('end-recurring', 'hourly')).rejects.toThrow('hourly');
   });
 
   it('prints a table for people', { timeout: 120_000 }, async () => {

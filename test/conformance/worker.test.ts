@@ -476,6 +476,30 @@ describe.each(queuesUnderTest())('a worker on $name', ({ open, close }) => {
       hold.open();
     });
 
+    test('what was fetched in advance does not start once the worker is stopping, and goes back with its attempt', async () => {
+      const queue = await openQueue();
+      await queue.enqueue('q', plain(4_000));
+      let handled = 0;
+      let handledBefore = 0;
+      let stopping: Promise<void> | undefined;
+      const worker = await startWorker({
+        queue,
+        slots: 10,
+        handler: async () => {
+          handled += 1;
+          if (stopping !== undefined || handled <= 500 || worker.state().waiting <= 20) return;
+          handledBefore = handled;
+          stopping = worker.stop({ deadlineMs: 20_000 });
+        },
+      });
+      await until(() => stopping !== undefined);
+      await stopping;
+      expect(handled).toBe(handledBefore);
+      expect(await queue.depth('q')).toMatchObject({ running: 0, pending: 4_000 - handled });
+      const { messages } = await queue.list('q', { state: 'pending', limit: 1_000 });
+      expect(messages.every(({ attempts }) => attempts === 0)).toBe(true);
+    });
+
     test('a message on its last attempt is never held in advance', async () => {
       const queue = await openQueue();
       await queue.enqueue('q', plain(2_000));
