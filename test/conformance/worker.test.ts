@@ -108,6 +108,7 @@ describe.each(queuesUnderTest())('a worker on $name', ({ open, close }) => {
         queue,
         handler: ({ id }, { followUp }) => {
           followUp('next', { id: `after-${id}`, payload: { id } });
+          followUp('last', { id: `long-after-${id}`, payload: 2 });
           if (id === 'bad') throw new Error('no');
         },
       });
@@ -117,6 +118,7 @@ describe.each(queuesUnderTest())('a worker on $name', ({ open, close }) => {
         state: 'pending',
         payload: { id: 'good' },
       });
+      expect(await queue.get('last', 'long-after-good')).toMatchObject({ state: 'pending', payload: 2 });
       expect(await queue.get('next', 'after-bad')).toBeUndefined();
     });
 
