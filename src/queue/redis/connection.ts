@@ -6,7 +6,8 @@ import type { Cluster, ClusterNode, Redis, RedisOptions } from 'ioredis';
 import { groundError } from '../../errors.js';
 import type { Log } from '../../log.js';
 import { type RedisQueueStoreOptions, silenceDefaultMs } from './options.js';
-import { watchSilence } from './silence.js';
+import { redisQueueError } from './errors.js';
+import { connectionsMax, watchSilence } from './silence.js';
 
 export type RedisClient = Redis | Cluster;
 
@@ -56,8 +57,11 @@ export async function openConnection(options: RedisQueueStoreOptions, log: Log):
     (options.url === undefined
       ? new driver.Cluster([...options.cluster], {
           redisOptions: { ...redisOptions, ...accessOf(options.cluster) },
-          clusterRetryStrategy: reconnectMs,
-          slotsRefreshTimeout: 3_000,
+          clusterRetryStrategy: (times: number) => {
+            if (times % connectionsMax === 0) giveUpWaiting(client as Cluster);
+            return reconnectMs(times);
+          },
+          slotsRefreshTimeout: Math.min(3_000, silenceMs),
           slotsRefreshInterval: 5_000,
         })
       : new driver.Redis(options.url, redisOptions));
@@ -85,6 +89,12 @@ export async function openConnection(options: RedisQueueStoreOptions, log: Log):
       if (isOwn) client.disconnect();
     },
   };
+}
+
+/** What waits for a Cluster of which no node answers: the driver would keep it until one does. It does this itself for a single server. */
+function giveUpWaiting(cluster: Cluster): void {
+  const driver = cluster as unknown as { readonly flushQueue: (error: Error) => void };
+  driver.flushQueue(redisQueueError('redis-unavailable', 'no node of the Redis Cluster answers'));
 }
 
 /** The nodes that a Cluster tells of are reached as the first one is that the caller names by a URL. */

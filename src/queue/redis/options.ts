@@ -28,7 +28,7 @@ interface CommonOptions {
   readonly confirm?: RedisConfirmation;
   /** How long a change waits for them, in milliseconds. Default 1,000. */
   readonly replicaTimeoutMs?: number;
-  /** After this long without an answer a connection is given up, in milliseconds. Default 10,000. */
+  /** After this long without an answer a connection is given up, and a call after three such connections. In milliseconds. Default 10,000. */
   readonly silenceMs?: number;
   /** Queues that are spread over several hash tags, by name: 2 to 64. Fixed while such a queue holds messages. */
   readonly shards?: Readonly<Record<string, number>>;
