@@ -89,4 +89,18 @@ describe.skipIf(!findRedisServer())('batches on the redis store (need redis-serv
     }
     expect(told[1]).toEqual(told[0]);
   });
+
+  test('a repeated request gives back nothing that has passed on to another', async () => {
+    const queue = createQueue({ store, clock: new ManualClock() });
+    await queue.enqueue('passed', [
+      { id: 'a', payload: {}, priority: 1 },
+      { id: 'b', payload: {}, priority: 2 },
+    ]);
+    const [a] = await queue.dequeue('passed', { count: 2, requestId: 'first' });
+    await queue.release('passed', [a!]);
+    const [again] = await queue.dequeue('passed', { count: 1, requestId: 'second' });
+    expect(again).toMatchObject({ id: 'a' });
+    const repeated = await queue.dequeue('passed', { count: 2, requestId: 'first' });
+    expect(repeated.map(({ id }) => id)).toEqual(['b']);
+  });
 });

@@ -140,13 +140,18 @@ describe.skipIf(!findRedisServer())('keys of the redis store (need redis-server 
 
     test('a message that ended again is kept from then on, not from its first end', async () => {
       await queue.configure('q', { retentionMs: { completed: day, canceled: day, errored: day } });
-      await enqueue(['m']);
-      await queue.fail('q', [{ ...(await takeOne()), error: 'no' }]);
+      // What ends together is remembered together, and not taken out again when one of it goes on.
+      await enqueue(['m', 'n']);
+      await queue.fail(
+        'q',
+        (await take(2)).map((lease) => ({ ...lease, error: 'no' })),
+      );
       clock.advance(day / 2);
       await queue.requeue('q', ['m']);
       await queue.fail('q', [{ ...(await takeOne()), error: 'no' }]);
       clock.advance(day / 2 + 1);
       await tidy();
+      expect(await queue.get('q', 'n')).toBeUndefined();
       expect(await queue.get('q', 'm')).toMatchObject({ state: 'errored' });
       clock.advance(day / 2);
       await tidy();
@@ -300,6 +305,20 @@ describe.skipIf(!findRedisServer())('keys of the redis store (need redis-server 
       expect(members.filter((member) => member.endsWith('m1'))).toEqual([]);
     },
   );
+
+  test('beside an id without a message each of the others keeps what is its own', async () => {
+    await enqueue(['a', 'b']);
+    await queue.release(
+      'q',
+      (await take(2)).map((lease) => ({ ...lease, refund: false })),
+    );
+    await enqueue(['fresh']);
+    await client.hdel(`${base}:m`, 'b');
+    expect((await take(3)).map(({ id, attempts, version }) => [id, attempts, version])).toEqual([
+      ['a', 2, 4],
+      ['fresh', 1, 2],
+    ]);
+  });
 
   test('of a history the enqueue and the last 256 changes are kept, whichever way the message ends', async () => {
     const ids = ['alone', 'b1', 'b2', 'failed'];

@@ -9,6 +9,7 @@ import { shardOfToken } from '../../src/queue/redis/shards.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { type RedisCluster, startRedisCluster } from '../../src/testing/redis-cluster.js';
 import { findRedisServer, type RedisServer, startRedisServer } from '../../src/testing/redis-server.js';
+import { until } from '../../src/testing/until.js';
 
 const shards = { q: 4, 'x {y}': 3, wide: 12 };
 let runs = 0;
@@ -222,6 +223,30 @@ describe.skipIf(!findRedisServer()).each(['one Redis', 'a Cluster'])(
       expect(await queue.get('x {y}', 'next')).toMatchObject({ state: 'pending' });
       expect(await client.exists(`${base}:f`)).toBe(0);
       client.disconnect();
+    });
+
+    test('hints, is ready and collects whichever shard a message is in', async () => {
+      await queue.configure('q', { retentionMs: { completed: 0, canceled: 0, errored: 0 } });
+      let hints = 0;
+      const unwatch = await store.watch(['q'], () => {
+        hints += 1;
+      });
+      // That of the connection itself.
+      await until(() => hints > 0);
+      for (const id of idsOf(12)) {
+        hints = 0;
+        await queue.enqueue('q', [{ id, payload: {} }]);
+        await until(() => hints > 0);
+        expect(await store.ready!({ queues: ['q', 'x {y}'], now: clock.storeNow() })).toEqual(['q']);
+        await drain('q');
+      }
+      await unwatch();
+      expect(await store.ready!({ queues: ['q'], now: clock.storeNow() })).toEqual([]);
+      clock.advance(60_000);
+      let moved = 0;
+      for (let step = 1; step > 0; moved += step)
+        step = (await store.housekeep({ now: clock.storeNow() })).moved;
+      expect(moved).toBe(12);
     });
 
     test('wakes a dequeue that waits, whichever shard the message goes to', async () => {

@@ -95,6 +95,48 @@ describe.skipIf(!findRedisServer())('the redis store and its server (needs redis
     expect(await queue.enqueue('q', [{ id: 'again', payload }])).toMatchObject([{ created: true }]);
   });
 
+  test('on a full server dequeue, cancel and what is due go on, and what would store more changes nothing', async () => {
+    const server = await startServer();
+    const { store, queue } = open(server.url);
+    await queue.enqueue('q', [
+      ...messages(8, { priority: -1, attemptsMax: 1 }),
+      { id: 'late', payload: {}, delayMs: 1 },
+    ]);
+    const [held, wrong] = await queue.dequeue('q', { count: 2 });
+    await queue.fail('q', [{ ...wrong!, error: 'no' }]);
+    // More than that is in use by any server: from here on it is full.
+    await connect(server).config('SET', 'maxmemory', '1');
+    const full = { code: 'redis-full' };
+    await expect(queue.enqueue('q', [{ id: 'more', payload: {} }])).rejects.toMatchObject(full);
+    await expect(queue.change('q', [{ id: 'm5', payload: 1 }])).rejects.toMatchObject(full);
+    await expect(queue.requeue('q', [wrong!.id])).rejects.toMatchObject(full);
+    await expect(queue.configure('q', { attemptsMax: 9 })).rejects.toMatchObject(full);
+    const followUps = [{ queue: 'other', messages: [{ id: 'next', payload: 1 }] }];
+    await expect(queue.complete('q', [{ ...held!, followUps }])).rejects.toMatchObject(full);
+    expect(await queue.get('q', held!.id)).toMatchObject({ state: 'running', version: 2 });
+    expect(await queue.get('q', 'm5')).toMatchObject({ payload: {}, version: 1 });
+    expect(await queue.get('q', wrong!.id)).toMatchObject({ state: 'errored' });
+    expect(await queue.dequeue('q')).toHaveLength(1);
+    expect((await Promise.all([queue.dequeue('q'), queue.dequeue('q')])).flat()).toHaveLength(2);
+    expect(await queue.cancel('q', ['m7'])).toMatchObject([{ kind: 'canceled' }]);
+    await store.housekeep({ now: undefined });
+    const { messages: next } = await store.settleAndDequeue!({
+      queue: 'q',
+      complete: [{ id: held!.id, leaseToken: held!.leaseToken, result: undefined }],
+      dequeue: {
+        queue: 'q',
+        count: 9,
+        where: {},
+        leaseMs: undefined,
+        requestId: 'r',
+        worker: undefined,
+        now: undefined,
+      },
+      now: undefined,
+    });
+    expect(next.map(({ id }) => id)).toEqual(['m5', 'm6', 'late']);
+  });
+
   test('Q10: a request whose reply was lost gets the same leases again, the next request the next message', async () => {
     const server = await startServer();
     const proxy = await startProxy({ target: { host: '127.0.0.1', port: server.port } });
@@ -205,6 +247,19 @@ describe.skipIf(!findRedisServer())('the redis store and its server (needs redis
     const [member] = await client.zrangeBuffer('t:{q}:i', '0', '0');
     await client.zadd('t:{q}:i', 'XX', '1', member!);
     await until(async () => (await queue.dequeue('q')).some(({ id }) => id === 'm'));
+  });
+
+  test('who watches is told when the listening connection is back: hints may have been missed', async () => {
+    const server = await startServer();
+    const proxy = await startProxy({ target: { host: '127.0.0.1', port: server.port } });
+    atEnd(() => proxy.stop());
+    const { store } = open(proxy.urlOf(server.url));
+    const told = new Set<string>();
+    await store.watch(['q', 'r'], (name) => told.add(name));
+    await until(() => told.size === 2);
+    told.clear();
+    proxy.cut();
+    await until(() => told.size === 2);
   });
 
   test('hints come again after the listening connection has gone silent', async () => {
