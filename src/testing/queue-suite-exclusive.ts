@@ -108,6 +108,34 @@ export function exclusiveTests(harness: () => QueueHarness): void {
     expect(await takeIds({ count: 9 })).toEqual(['c1']);
   });
 
+  test('a message that is requeued, or whose priority changes, stands where it belongs among the values', async () => {
+    const { queue, put, takeIds, takeOne } = await exclusive();
+    await put('a', 'a', 1);
+    await queue.fail('q', [{ ...(await takeOne()), error: 'x' }]);
+    await put('b', 'b', 2);
+    await put('c', 'c', 3);
+    await put('d', 'd', 4);
+    await put('e', 'e', 5);
+    expect(await takeIds()).toEqual(['b']);
+    await queue.requeue('q', ['a']);
+    await queue.change('q', [{ id: 'e', priority: 0 }]);
+    expect(await takeIds({ count: 2 })).toEqual(['e', 'a']);
+    expect(await takeIds({ count: 9 })).toEqual(['c', 'd']);
+  });
+
+  test('oldest leaves out what waits behind a running message of its value', async () => {
+    const { queue, clock, put, takeOne } = await exclusive();
+    await put('a1', 'a', 1);
+    await put('a2', 'a', 2);
+    const lease = await takeOne();
+    clock.advance(1_000);
+    expect(await queue.oldest('q')).toBeUndefined();
+    await put('b', 'b', 3);
+    expect(await queue.oldest('q')).toEqual({ id: 'b', ageMs: 0 });
+    await queue.complete('q', [lease]);
+    expect(await queue.oldest('q')).toEqual({ id: 'a2', ageMs: 1_000 });
+  });
+
   test('of a value that comes due while another of it runs, the best is next', async () => {
     const { queue, clock, enqueue, takeOne, takeIds } = await exclusive();
     await enqueue(['later'], { metadata: { user: 'u' }, priority: 1, delayMs: 1_000 });

@@ -31,6 +31,16 @@ export function filterTests(harness: () => QueueHarness): void {
     expect(await takeIds({ where })).toEqual(['a']);
   });
 
+  test('a filter finds a message in its new place when its priority has changed', async () => {
+    const { queue, enqueue, takeIds } = bind(harness());
+    const metadata = { kind: 'a' };
+    await enqueue(['first'], { metadata, priority: 1 });
+    await enqueue(['second'], { metadata, priority: 2 });
+    await queue.change('q', [{ id: 'first', priority: 3 }]);
+    expect(await takeIds({ where: metadata })).toEqual(['second']);
+    expect(await takeIds({ where: metadata })).toEqual(['first']);
+  });
+
   test('Q40: a filter finds what matches however much else is in front', async () => {
     const { queue, enqueue, takeIds, depth } = bind(harness());
     for (let step = 0; step < 20; step += 1)

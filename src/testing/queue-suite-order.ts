@@ -97,6 +97,20 @@ export function orderTests(harness: () => QueueHarness): void {
     expect(deliveries).toEqual([sixHours + 1]);
   });
 
+  test('what is due a millisecond later is not moved along with what is due', async () => {
+    const { clock, enqueue, take, takeIds, depth } = bind(harness());
+    await enqueue(['now'], { delayMs: 1_000 });
+    await enqueue(['later'], { delayMs: 1_001 });
+    await enqueue(['run', 'longer'], { priority: 0 });
+    await take({ leaseMs: 1_000 });
+    await take({ leaseMs: 1_001 });
+    clock.advance(1_000);
+    expect(await depth()).toEqual([1, 2, 1]);
+    expect(await takeIds({ count: 9 })).toEqual(['run', 'now']);
+    clock.advance(1);
+    expect(await takeIds({ count: 9 })).toEqual(['longer', 'later']);
+  });
+
   test('more messages than one step moves come due in their order', async () => {
     const { clock, enqueue, takeIds } = bind(harness());
     await enqueue(idsOf(1_500), { delayMs: 1_000 });

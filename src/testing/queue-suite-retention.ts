@@ -113,13 +113,16 @@ export function retentionTests(harness: () => QueueHarness): void {
   });
 
   test('more terminal messages than one step takes are collected', async () => {
-    const { queue, clock, enqueue, take, tidy } = bind(harness());
+    const { queue, store, clock, enqueue, take, tidy } = bind(harness());
     await queue.configure('q', retention(1_000));
     for (let step = 0; step < 3; step += 1) {
       await enqueue(idsOf(900, `s${step}-`));
       await queue.complete('q', await take({ count: 1_000 }));
     }
     clock.advance(1_000);
+    const { moved } = await store.housekeep({ now: clock.storeNow() });
+    expect(moved).toBeGreaterThan(0);
+    expect(moved).toBeLessThan(2_700);
     await tidy();
     expect((await queue.list('q', { state: 'completed' })).messages).toEqual([]);
     expect(await queue.get('q', 's0-0')).toBeUndefined();
