@@ -202,6 +202,23 @@ export function exclusiveTests(harness: () => QueueHarness): void {
     expect(await takeIds({ where: { kind: 'b' }, count: 9 })).toEqual([]);
   });
 
+  test('a filter finds the best match also behind a hundred messages of its value', async () => {
+    const { queue, takeIds } = await exclusive();
+    const message = (id: string, user: string, priority: number, kind: string) => ({
+      id,
+      payload: 1,
+      priority,
+      metadata: { user, kind },
+    });
+    await queue.enqueue('q', [
+      ...Array.from({ length: 101 }, (_, index) => message(`a${index}`, 'a', 1, 'other')),
+      message('deep', 'a', 2, 'wanted'),
+      message('other', 'b', 3, 'wanted'),
+    ]);
+    expect(await takeIds({ where: { kind: 'wanted' } })).toEqual(['deep']);
+    expect(await takeIds({ where: { kind: 'wanted' } })).toEqual(['other']);
+  });
+
   test('at most one message of a value runs, whatever many workers do at once', async () => {
     const { queue, enqueue, take } = await exclusive();
     for (let step = 0; step < 100; step += 1)
