@@ -88,6 +88,44 @@ describe.skipIf(!findRedisServer()).each(['one Redis', 'a Cluster'])(
       expect(await queue.dequeue('q', { count: 20, requestId: 'other' })).toHaveLength(10);
     });
 
+    test('repeats a request that holds a lease in a single shard, and takes nothing from the others', async () => {
+      await queue.enqueue(
+        'q',
+        idsOf(20).map((id) => ({ id, payload: {} })),
+      );
+      const first = await queue.dequeue('q', { count: 1, requestId: 'r' });
+      expect(await queue.dequeue('q', { count: 20, requestId: 'r' })).toEqual(first);
+      expect(await queue.depth('q')).toMatchObject({ pending: 19, running: 1 });
+    });
+
+    test('answers in the order of what was asked, whichever shards that leads to', async () => {
+      await queue.enqueue('q', [
+        { id: 'm1', payload: {} },
+        { id: 'm4', payload: {} },
+      ]);
+      const outcomes = await queue.enqueue(
+        'q',
+        idsOf(12).map((id) => ({ id, payload: id === 'm4' ? 'other' : {} })),
+      );
+      expect(outcomes.map((outcome) => [outcome.id, outcome.kind === 'enqueued' && outcome.created])).toEqual(
+        idsOf(12).map((id) => [id, id !== 'm1' && id !== 'm4']),
+      );
+      const leases = await queue.dequeue('q', { count: 12 });
+      const wrong = leases.map((lease, index) =>
+        index % 3 === 1 ? { ...lease, leaseToken: `${lease.leaseToken}x` } : lease,
+      );
+      expect((await queue.complete('q', wrong)).map(({ id, kind }) => [id, kind])).toEqual(
+        leases.map(({ id }, index) => [id, index % 3 === 1 ? 'lease-lost' : 'done']),
+      );
+      for (const newestFirst of [false, true]) {
+        const { messages } = await queue.list('q', { state: 'completed', newestFirst });
+        const events = await Promise.all(messages.map(({ id }) => queue.history('q', id)));
+        const numbers = events.map(([event]) => Number(event!.incarnation));
+        expect(numbers).toHaveLength(8);
+        expect(numbers).toEqual(numbers.toSorted((x, y) => (newestFirst ? y - x : x - y)));
+      }
+    });
+
     test('keeps exclusivity, because a value lives in one shard', async () => {
       await queue.configure('q', { type: { kind: 'exclusive', key: 'user' } });
       await queue.enqueue(
@@ -218,6 +256,10 @@ describe.skipIf(!findRedisServer()).each(['one Redis', 'a Cluster'])(
       const args = [clock.storeNow(), '0', id, leaseToken, '', stored];
       await client.call('FCALL', name, '2', `${base}:q`, base, ...args.map(String));
       expect(await queue.depth('x {y}')).toMatchObject({ pending: 0 });
+      await queue.configure('x {y}', { enqueueBlocked: true });
+      await store.housekeep({ now: clock.storeNow() });
+      expect(await client.exists(`${base}:f`)).toBe(1);
+      await queue.configure('x {y}', { enqueueBlocked: false });
       await store.housekeep({ now: clock.storeNow() });
       expect(await queue.depth('x {y}')).toMatchObject({ pending: 1 });
       expect(await queue.get('x {y}', 'next')).toMatchObject({ state: 'pending' });
