@@ -103,4 +103,37 @@ describe.skipIf(!findRedisServer())('batches on the redis store (need redis-serv
     const repeated = await queue.dequeue('passed', { count: 2, requestId: 'first' });
     expect(repeated.map(({ id }) => id)).toEqual(['b']);
   });
+
+  test('the value that a completion frees is dequeueable in the same step', async () => {
+    const clock = new ManualClock();
+    const queue = createQueue({ store, clock });
+    await queue.configure('freed', { type: { kind: 'exclusive', key: 'user' } });
+    await queue.enqueue(
+      'freed',
+      ['a', 'b'].map((id) => ({ id, payload: {}, metadata: { user: 'u' } })),
+    );
+    const [a] = await queue.dequeue('freed');
+    // What only runs is held as well.
+    await queue.cancel('freed', ['b']);
+    await expect(queue.configure('freed', { type: { kind: 'simple' } })).rejects.toMatchObject({
+      code: 'configuration-fixed',
+    });
+    await queue.enqueue('freed', [{ id: 'c', payload: {}, metadata: { user: 'u' } }]);
+    const now = clock.storeNow();
+    const { messages: next } = await store.settleAndDequeue!({
+      queue: 'freed',
+      complete: [{ id: a!.id, leaseToken: a!.leaseToken, result: undefined }],
+      dequeue: {
+        queue: 'freed',
+        count: 1,
+        where: {},
+        leaseMs: undefined,
+        requestId: 'r',
+        worker: undefined,
+        now,
+      },
+      now,
+    });
+    expect(next).toMatchObject([{ id: 'c' }]);
+  });
 });

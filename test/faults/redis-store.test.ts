@@ -99,7 +99,7 @@ describe.skipIf(!findRedisServer())('the redis store and its server (needs redis
     const server = await startServer();
     const { store, queue } = open(server.url);
     await queue.enqueue('q', [
-      ...messages(8, { priority: -1, attemptsMax: 1 }),
+      ...messages(11, { priority: -1, attemptsMax: 1 }),
       { id: 'late', payload: {}, delayMs: 1 },
     ]);
     const [held, wrong] = await queue.dequeue('q', { count: 2 });
@@ -108,18 +108,21 @@ describe.skipIf(!findRedisServer())('the redis store and its server (needs redis
     await connect(server).config('SET', 'maxmemory', '1');
     const full = { code: 'redis-full' };
     await expect(queue.enqueue('q', [{ id: 'more', payload: {} }])).rejects.toMatchObject(full);
-    await expect(queue.change('q', [{ id: 'm5', payload: 1 }])).rejects.toMatchObject(full);
+    await expect(queue.change('q', [{ id: 'm9', payload: 1 }])).rejects.toMatchObject(full);
     await expect(queue.requeue('q', [wrong!.id])).rejects.toMatchObject(full);
     await expect(queue.configure('q', { attemptsMax: 9 })).rejects.toMatchObject(full);
-    const followUps = [{ queue: 'other', messages: [{ id: 'next', payload: 1 }] }];
+    const followUps = [{ queue: 'q', messages: [{ id: 'next', payload: 1 }] }];
     await expect(queue.complete('q', [{ ...held!, followUps }])).rejects.toMatchObject(full);
     expect(await queue.get('q', held!.id)).toMatchObject({ state: 'running', version: 2 });
-    expect(await queue.get('q', 'm5')).toMatchObject({ payload: {}, version: 1 });
+    expect(await queue.get('q', 'm9')).toMatchObject({ payload: {}, version: 1 });
     expect(await queue.get('q', wrong!.id)).toMatchObject({ state: 'errored' });
+    // Alone, several by one call, and two calls together.
     expect(await queue.dequeue('q')).toHaveLength(1);
+    expect(await queue.dequeue('q', { count: 2 })).toHaveLength(2);
     expect((await Promise.all([queue.dequeue('q'), queue.dequeue('q')])).flat()).toHaveLength(2);
-    expect(await queue.cancel('q', ['m7'])).toMatchObject([{ kind: 'canceled' }]);
-    await store.housekeep({ now: undefined });
+    expect(await queue.dequeue('q', { leaseMs: 1 })).toHaveLength(1);
+    await until(async () => (await store.housekeep({ now: undefined })).moved > 0);
+    expect(await queue.cancel('q', ['m8'])).toMatchObject([{ kind: 'canceled' }]);
     const { messages: next } = await store.settleAndDequeue!({
       queue: 'q',
       complete: [{ id: held!.id, leaseToken: held!.leaseToken, result: undefined }],
@@ -134,7 +137,7 @@ describe.skipIf(!findRedisServer())('the redis store and its server (needs redis
       },
       now: undefined,
     });
-    expect(next.map(({ id }) => id)).toEqual(['m5', 'm6', 'late']);
+    expect(next.map(({ id }) => id)).toEqual(['m9', 'm10', 'late']);
   });
 
   test('Q10: a request whose reply was lost gets the same leases again, the next request the next message', async () => {
