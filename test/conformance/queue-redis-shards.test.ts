@@ -300,6 +300,16 @@ describe.skipIf(!findRedisServer()).each(['one Redis', 'a Cluster'])(
       }
     });
 
+    test('shares nothing with a queue that is called like one of its shards', async () => {
+      await queue.enqueue(
+        'q#1',
+        idsOf(3).map((id) => ({ id, payload: {} })),
+      );
+      expect(await queue.depth('q')).toMatchObject({ pending: 0 });
+      expect(await queue.dequeue('q', { count: 3 })).toEqual([]);
+      expect(await queue.dequeue('q#1', { count: 3 })).toHaveLength(3);
+    });
+
     test('refuses a rate limit, and a change of type while any shard holds a message', async () => {
       await expect(queue.configure('q', { rateLimit: { count: 1, perMs: 1_000 } })).rejects.toMatchObject({
         field: 'rateLimit',
