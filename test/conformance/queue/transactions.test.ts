@@ -131,6 +131,20 @@ describe.each(testDatabases())('a transaction of the database on $name', ({ open
     expect(performance.now() - committedAtMs).toBeLessThan(5_000);
   });
 
+  test('the wake-up is sent by the commit, and left out where it is not wanted', async () => {
+    const { queue, store } = opened;
+    const hints: string[] = [];
+    const unwatch = await store.watch(['quiet', 'woken'], (name) => void hints.push(name));
+    const enqueue = (name: string, wake: boolean) => (transaction: Transaction) =>
+      queue.enqueue(name, [{ payload: 1 }], { transaction, wake });
+    await inTransaction(enqueue('woken', true), 'rollback');
+    await inTransaction(enqueue('quiet', false), 'commit');
+    expect(hints).toEqual([]);
+    await inTransaction(enqueue('woken', true), 'commit');
+    await expect.poll(() => hints).toEqual(['woken']);
+    await unwatch();
+  });
+
   test('a call inside a transaction that leaves its handle out is refused, whoever else is calling', async () => {
     const { queue } = opened;
     await queue.enqueue('busy', [{ payload: 0 }]);
