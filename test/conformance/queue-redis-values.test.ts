@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, expect, test, describe } from 'vitest';
 import { createQueue, type Queue } from '../../src/queue/index.js';
 import { createRedisQueueStore, type RedisQueueStore } from '../../src/queue/redis/index.js';
+import { createKeys } from '../../src/queue/redis/keys.js';
+import { functionLibrary } from '../../src/queue/redis/library.js';
 import { ManualClock } from '../../src/testing/manual-clock.js';
 import { findRedisServer, type RedisServer, startRedisServer } from '../../src/testing/redis-server.js';
 
@@ -73,5 +75,20 @@ describe.skipIf(!findRedisServer())('values on the redis store (need redis-serve
     // Nine of the 140 are less than a second old.
     clock.advance(990);
     expect((await queue.dequeue('limit', { count: 200 })).length).toBeLessThanOrEqual(140 - 9);
+  });
+
+  test('a walk of a filter goes on with the equals of a message that has left meanwhile', async () => {
+    await queue.enqueue('walk', [message('a', 'u', 1), message('b', 'u', 2), message('c', 'u', 2)]);
+    const client = server.connect();
+    const base = createKeys('headgate').base('walk');
+    const [, cursor] = await client.zrangeBuffer(`${base}:k:tenant\0t`, '0', '-1');
+    await queue.cancel('walk', ['b']);
+    const name = functionLibrary().functionName('dequeue');
+    // As a client asks that was told to go on behind `b`.
+    const args = [clock.storeNow(), '0', '5', '', 'r.random', '0', '2', cursor!, 'tenant', 't'];
+    await client.call('FCALL', name, '2', `${base}:q`, base, ...args);
+    client.disconnect();
+    expect(await queue.get('walk', 'c')).toMatchObject({ state: 'running' });
+    expect(await queue.get('walk', 'a')).toMatchObject({ state: 'pending' });
   });
 });
