@@ -23,6 +23,8 @@ import { Source, type LaneSource, shareOut } from './sources.js';
 /** A call costs the same for any number: a commit, and two ways. But who carries calls out in turn holds all others up. */
 const messagesPerCall = { inTurn: 500, sideBySide: 2_000 } as const;
 const callsMax = 4;
+/** More completions than this are sooner done by a process of their own than in one call with a dequeue. */
+const completionsBesideMax = 100;
 /** A second call of a queue goes out only for this many: below, the first one's answer comes sooner. */
 const secondCallLeast = 100;
 
@@ -167,7 +169,8 @@ export class Fetcher {
     const { settler, settings } = this.#options;
     const { settleAndDequeue, sideBySide } = settings.store;
     const goesAlone = settleAndDequeue === undefined || (sideBySide === true && fetch.ahead);
-    void this.#send(fetch, goesAlone ? [] : settler.takeCompletions(source.queue));
+    const most = sideBySide === true ? completionsBesideMax : Number.POSITIVE_INFINITY;
+    void this.#send(fetch, goesAlone ? [] : settler.takeCompletions(source.queue, most));
   }
 
   async #send(fetch: Fetch, completions: readonly Completion[]): Promise<void> {

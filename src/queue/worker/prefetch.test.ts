@@ -34,6 +34,33 @@ test('at most the work of 100 ms at the present rate is held, and little is not 
   expect(prefetchTarget(rate, options)).toBe(0);
 });
 
+test('a rate is known 10 ms after work has begun, and neither an idle time before nor a slow first message falsifies it', () => {
+  const clock = manualClock();
+  const rate = new Rate(clock);
+  const end = (count: number, afterMs: number) => {
+    clock.ms += afterMs;
+    rate.add(count);
+    return rate.perMs();
+  };
+  clock.ms += 60_000;
+  expect(rate.perMs()).toBe(0);
+  rate.begin();
+  expect(end(100, 5)).toBe(0);
+  expect(end(100, 5)).toBe(20);
+  // The next window is longer, and the one before counts for half.
+  expect(end(500, 10)).toBe(20);
+  expect(end(500, 10)).toBe(35);
+  clock.ms += 60_000;
+  expect(rate.perMs()).toBe(0);
+  rate.begin();
+  clock.ms += 300;
+  expect(rate.perMs()).toBe(0);
+  expect(end(1, 5)).toBeCloseTo(1 / 305);
+  // Work that goes on is no beginning.
+  rate.begin();
+  expect(rate.perMs()).toBeCloseTo(1 / 305);
+});
+
 test('a waiting message of a lane with a free floor starts first, then the most urgent of a queue', () => {
   const room = new WaitingRoom(1);
   const ledger = new SlotLedger(3, [1]);

@@ -10,18 +10,30 @@ import type { PrefetchOptions } from './options.js';
 
 /** Below this many messages there is nothing to win: a fetch brings about as many. */
 const targetLeast = 10;
-const windowMs = 50;
+/** The first windows are short: until the rate is known a worker fetches no more than its free slots take. */
+const windowMsFirst = 10;
+const windowMsMax = 50;
 
 /** The rate at which this worker ends messages, over the last windows of 50 ms. */
 export class Rate {
   readonly #clock: Clock;
   #windowStartMs: number;
+  #windowMs = windowMsFirst;
   #count = 0;
-  #perMs = 0;
+  /** Undefined from the first message after an idle time until one has ended. */
+  #perMs: number | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#windowStartMs = clock.monotonicMs();
+  }
+
+  /** Messages have come to a worker that holds none: the time in which there was nothing to do says nothing of its rate. */
+  begin(): void {
+    if (this.#count > 0 || (this.#perMs ?? 0) > 0) return;
+    this.#perMs = undefined;
+    this.#windowMs = windowMsFirst;
+    this.#windowStartMs = this.#clock.monotonicMs();
   }
 
   add(count: number): void {
@@ -30,12 +42,14 @@ export class Rate {
 
   perMs(): number {
     const elapsedMs = this.#clock.monotonicMs() - this.#windowStartMs;
-    if (elapsedMs >= windowMs) {
-      const share = Math.min(1, elapsedMs / (4 * windowMs));
-      this.#perMs += (this.#count / elapsedMs - this.#perMs) * Math.max(0.5, share);
-      this.#count = 0;
-      this.#windowStartMs += elapsedMs;
-    }
+    const isUnknown = this.#perMs === undefined;
+    if (elapsedMs < this.#windowMs || (isUnknown && this.#count === 0)) return this.#perMs ?? 0;
+    const perMs = this.#count / elapsedMs;
+    const share = isUnknown ? 1 : Math.max(0.5, Math.min(1, elapsedMs / (4 * windowMsMax)));
+    this.#perMs = (1 - share) * (this.#perMs ?? 0) + share * perMs;
+    this.#windowMs = Math.min(windowMsMax, 2 * this.#windowMs);
+    this.#count = 0;
+    this.#windowStartMs += elapsedMs;
     return this.#perMs;
   }
 }

@@ -34,6 +34,7 @@ export class Run {
   readonly slots: Slots;
   readonly fetcher: Fetcher;
   readonly waiting: Waiting;
+  readonly #rate: Rate;
   readonly #metrics: Metrics<WorkerMetric>;
   readonly #errors: ErrorLines;
   readonly #gauges: Gauges;
@@ -53,7 +54,7 @@ export class Run {
     const wake = (): void => this.wake();
     const metrics = this.#metrics;
     const counters = new QueueCounters(settings.metrics);
-    const rate = new Rate(clock);
+    const rate = (this.#rate = new Rate(clock));
     this.room = new WaitingRoom(settings.lanes.length);
     const floors = settings.lanes.map(({ floor }) => floor);
     this.ledger = new SlotLedger(settings.slots, floors);
@@ -174,6 +175,7 @@ export class Run {
     fetch: { readonly lane: number; readonly sentAtMs: number },
   ): void {
     if (this.#phase === 'ended') return;
+    if (messages.length > 0 && this.slots.running + this.room.size === 0) this.#rate.begin();
     const fetchedAtMs = this.settings.clock.monotonicMs();
     for (const message of messages) {
       const lane = laneOfFetched(this.settings, fetch.lane, message);

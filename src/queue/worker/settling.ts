@@ -106,10 +106,13 @@ export class Settler {
     }
   }
 
-  /** Completions that go along with a dequeue, those with follow-ups excepted; the caller hands them to `answered` or `giveBack`. */
-  takeCompletions(queue: string): Completion[] {
+  /**
+   * Completions that go along with a dequeue, those with follow-ups excepted, and none when more than `most` wait; the caller
+   * hands them to `answered` or `giveBack`.
+   */
+  takeCompletions(queue: string, most: number): Completion[] {
     const pending = this.#queues.get(queue);
-    if (pending === undefined || pending.sizeMax < this.#perCall) return [];
+    if (pending === undefined || pending.sizeMax < this.#perCall || pending.complete.length > most) return [];
     return this.#take(pending, ({ followUps }) => followUps === undefined);
   }
 
