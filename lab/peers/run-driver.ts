@@ -16,7 +16,7 @@ const node = join(folder, 'node_modules/node/bin/node');
 /** Our own side, compiled; of this process alone, so that several may run beside each other. */
 const build = join(folder, `node_modules/.cache/headgate-${process.pid}`);
 
-export type PeerName = 'headgate' | 'graphile-worker' | 'pg-boss' | 'bullmq';
+export type PeerName = 'headgate' | 'graphile-worker' | 'pg-boss' | 'bullmq' | 'bare-functions';
 export type Workload = 'burn-down' | 'bulk-enqueue' | 'one-at-a-time';
 
 export interface DriverRequest {

@@ -91,6 +91,9 @@ const onPostgres: Comparing = {
 const bull: Side = { label: 'bullmq', peer: 'bullmq', retention: 'default' };
 const bullBare: Side = { label: 'bullmq, removeOnComplete', peer: 'bullmq', retention: 'none' };
 
+/** No peer: the three round trips alone, which bound what any queue can reach for one caller. */
+const bareFunctions: Side = { label: 'three bare functions', peer: 'bare-functions', retention: 'default' };
+
 const redisArena = (fsync: 'none' | 'always') => async (): Promise<Arena> => {
   const server = await startRedisServer({ fsync });
   const client = server.connect();
@@ -122,10 +125,10 @@ const onRedis: Comparing = {
         targets: { bullmq: 3 },
       },
       { name: 'bulk enqueue', request: bulk, sides: [ours, bull], targets: { bullmq: 4 } },
-      { name: 'one at a time', request: alone, sides: [ours, bull], targets },
+      { name: 'one at a time', request: alone, sides: [ours, bull, bareFunctions], targets },
       {
         name: 'one at a time, 64 side by side',
-        request: { ...alone, messages: alone.messages * 5, slots: 64 },
+        request: { ...alone, messages: 5 * alone.messages, slots: 64 },
         sides: [ours, bull],
         targets,
       },
